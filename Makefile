@@ -1,0 +1,34 @@
+# `make demo` and `make test` do all the set-up they need. `make help` lists the rest.
+VENV   := .venv
+PYTHON := $(VENV)/bin/python
+READY  := $(VENV)/.ready
+
+.PHONY: help setup demo test check bench clean
+
+help:        ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+setup: $(READY)  ## a virtual environment with pinned packages, and Java 17 or newer
+
+$(READY): requirements.lock pyproject.toml tools/java
+	@tools/java
+	@tools/venv $(VENV)
+	@touch $@
+
+demo: setup  ## four operators on a real trace, replicas changed by hand, about a minute
+	@$(VENV)/bin/elastream demo
+
+test: setup  ## every test
+	@$(PYTHON) -m pytest
+
+check: setup  ## ruff, mypy --strict, import-linter
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports --no-logo 2>/dev/null || $(VENV)/bin/lint-imports
+
+bench: setup  ## the engine measured against Spark itself, about ten minutes
+	@$(VENV)/bin/elastream bench engine
+
+clean:       ## remove the virtual environment and what the commands left
+	rm -rf $(VENV) elastream-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,38 @@
+"""Elastic stream processing on Spark: declare a graph of operators, change their replicas while the stream flows."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from elastream import workload
+from elastream.topology import Graph, Topology, groupings
+
+if TYPE_CHECKING:
+    from elastream.engine import TICK_SETTINGS, Delivery, Handle, Settings, run, sources
+    from elastream.engine import tick_session as session
+
+__all__ = [
+    "TICK_SETTINGS",
+    "Delivery",
+    "Graph",
+    "Handle",
+    "Settings",
+    "Topology",
+    "groupings",
+    "run",
+    "session",
+    "sources",
+    "workload",
+]
+
+__version__ = "0.1.0"
+
+_FROM_ENGINE = {"session": "tick_session"}
+
+
+def __getattr__(name: str) -> Any:
+    """Spark is loaded when it is first needed, so that declaring a topology is quick."""
+    if name == "sources":
+        return import_module("elastream.engine.sources")
+    if name in __all__:
+        return getattr(import_module("elastream.engine"), _FROM_ENGINE.get(name, name))
+    raise AttributeError(f"module 'elastream' has no attribute {name!r}")

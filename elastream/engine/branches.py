@@ -1,0 +1,47 @@
+"""Streaming DataFrames as branches of the query: their rows enter, are routed to lanes, and receipts leave."""
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user knows
+
+from elastream.engine.program import load_program
+from elastream.engine.sources import Stream
+from elastream.engine.task import route_batch
+from elastream.engine.tick_source import RECEIPT_SCHEMA
+from elastream.engine.work import TaskWork
+from elastream.errors import TopologyError
+from elastream.topology import DUE, Operator, stored
+
+ROUTING = "elastream.routing"
+"""The local property in which the driver gives a tick's routing to the tasks of its branches."""
+
+
+def branch(spark: SparkSession, operator: Operator, program: bytes) -> DataFrame:
+    """The receipts of one source, as a streaming DataFrame."""
+    stream: Stream = operator.source
+    frame = stream.open(spark)
+    missing = [name for name in stream.schema.names if name not in frame.columns]
+    if not frame.isStreaming or missing:
+        raise TopologyError(
+            f"source {operator.name!r}: expected a streaming DataFrame with columns {', '.join(stream.schema.names)}, got "
+            f"{'one' if frame.isStreaming else 'a static one'} with {', '.join(frame.columns)}; mend the schema or the query"
+        )
+    due = F.col(stream.due).cast("timestamp") if stream.due else F.current_timestamp()
+    rows = frame.select(*stream.schema.names, due.alias(DUE))
+    return rows.mapInArrow(_router(operator.name, stored(stream.schema), program), RECEIPT_SCHEMA)
+
+
+def _router(
+    source: str, schema: pa.Schema, program: bytes
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def route(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        work = TaskWork.from_json(context.getLocalProperty(ROUTING) or "{}")
+        receipt = route_batch(*load_program(program), work, source, (batch.cast(schema) for batch in batches))
+        yield pa.record_batch([pa.array([receipt.to_json()])], names=["receipt"])
+
+    return route

@@ -1,0 +1,297 @@
+"""The driver's part of a tick: receipts in, one entry committed, the next plan in the mailbox.
+
+All of it runs in Spark's stream thread, between two batches: no thread of its own, no lock but for the numbers that
+other threads ask for.
+"""
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from elastream.control import Observation
+from elastream.engine.estimates import Estimates
+from elastream.engine.measure import Measurements, Tick
+from elastream.engine.planner import Plan, make_plan, make_tasks
+from elastream.engine.settings import Settings
+from elastream.engine.settle import Settled, by_chain, settle
+from elastream.engine.sources import Replay
+from elastream.engine.tick_source import Mail, Mailbox
+from elastream.engine.work import Receipt, TaskWork
+from elastream.errors import BaseInUse, BaseUnusable, SettingError
+from elastream.lanes import Book, Cleanup, Entry, Hold, LaneId, Ledger, Store
+from elastream.lanes.readers import acknowledged
+from elastream.topology import Graph, Kind
+
+ACKNOWLEDGE_EVERY = 16
+"""Ticks between two looks at how far the readers of outputs have come."""
+
+WARM_S = 0.7
+"""How long the first tasks wait, so that every worker process has been started before there is work for it."""
+
+
+class Driver:
+    """Keeps the book, the plan and the measurements of one run."""
+
+    def __init__(
+        self, graph: Graph, settings: Settings, store: Store, run: str, mailbox: Mailbox, *, slots: int, cores: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._graph = graph
+        self._settings = settings
+        self._store = store
+        self._run = run
+        self._mailbox = mailbox
+        self._slots = slots
+        self._cores = cores
+        self._clock = clock
+        self._hold = Hold(store)
+        self._ledger = Ledger(store)
+        self._cleanup = Cleanup(store)
+        self._book = Book()
+        self._plan = Plan(0.0, settings.budget_s, {})
+        self._estimates = Estimates()
+        self._measurements = Measurements(graph, slots)
+        self._asked: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._started_s = 0.0
+        self._stopping = False
+        self.parked = threading.Event()
+        """Set when no further tick will come: the query may be stopped."""
+        self.ended = False
+        """True when every source is exhausted and nothing waits."""
+        self.error: BaseException | None = None
+        self.on_tick: Callable[[Tick], None] = lambda tick: None
+
+    # -- before the first tick
+
+    def open(self, discard: tuple[str, ...] = ()) -> None:
+        """Take the base, read the ledger, put the first plan into the mailbox."""
+        self._hold.take()
+        try:
+            self._store.remove_unfinished("ledger")
+            self._store.remove_unfinished("segments")
+            self._book = self._ledger.load()
+            self._cleanup.sweep(self._book)
+            if self._book.tick < 0:
+                self._begin()
+            else:
+                self._go_on(discard)
+        except OSError as error:
+            self._hold.release()
+            raise BaseUnusable(f"base {self._store}: cannot be read and written: {error}") from error
+        except BaseException:
+            self._hold.release()
+            raise
+        self._started_s = self._clock()
+        self._send(warm=True)
+
+    def _begin(self) -> None:
+        sizes = {operator.name: tuple(range(operator.replicas.start)) for operator in self._graph.served}
+        self._plan = Plan(self._clock(), self._settings.budget_s, sizes)
+        self._commit(Entry(0, self._run, -1, self._clock(), plan=self._plan.to_json()))
+
+    def _go_on(self, discard: tuple[str, ...]) -> None:
+        """Continue a base: operators keep the lanes of their name; nobody's tuples are forgotten silently."""
+        for name in sorted({lane.operator for lane, queue in self._book.lanes.items() if len(queue)}):
+            gone = name not in self._graph or self._graph[name].chained or self._graph[name].kind is Kind.SOURCE
+            if gone and name not in (*discard, "dead-letters", *self._book.plan["outputs"]):
+                raise SettingError(
+                    f"base {self._store}: {self._book.queued(name)} tuples wait for operator {name!r}, which this topology "
+                    f"does not have; put it back until they are served, or run with discard=({name!r},)"
+                )
+        stored = Plan.from_json(self._book.plan)
+        active = {operator.name: self._kept_size(operator.name, stored) for operator in self._graph.served}
+        takes = tuple(t for t in stored.takes if t[0] in active)
+        intakes = tuple(i for i in stored.intakes if i.source in self._graph)
+        self._estimates = Estimates(stored.service_s, stored.fan_out)
+        self._plan = Plan(
+            stored.planned_s, stored.budget_s, active, takes, intakes, stored.service_s, stored.fan_out, stored.outputs
+        )
+        if discard:
+            self._write_off(discard)
+
+    def _kept_size(self, name: str, stored: Plan) -> tuple[int, ...]:
+        sizes = self._graph[name].replicas
+        if name not in stored.active:
+            return tuple(range(sizes.start))
+        return tuple(range(min(max(len(stored.active[name]), sizes.least), sizes.most)))
+
+    def _write_off(self, discard: tuple[str, ...]) -> None:
+        """What the user discards counts as dropped."""
+        dropped = [(lane, len(queue)) for lane, queue in self._book.lanes.items() if lane.operator in discard and len(queue)]
+        counts: dict[str, dict[str, float]] = {}
+        for lane, rows in dropped:
+            its = counts.setdefault(lane.operator, {"overflowed": 0})
+            its["overflowed"] += rows
+        consumed = tuple((lane.operator, lane.lane, rows) for lane, rows in dropped)
+        self._commit(
+            Entry(
+                self._book.tick + 1, self._book.run, self._book.batch, self._clock(), consumed, counts=counts,
+                plan=self._plan.to_json(),
+            )
+        )
+
+    # -- a tick
+
+    def routing(self) -> str:
+        """What the branches of streaming DataFrames need to route their rows in this tick."""
+        queued = {
+            name: tuple(len(self._book.queue(LaneId(name, lane))) for lane in lanes)
+            for name, lanes in self._plan.active.items()
+        }
+        return TaskWork(self._book.tick + 1, self._plan.planned_s, self._plan.active, queued, {}).to_json()
+
+    def is_applied(self, batch: int) -> bool:
+        """True when Spark repeats a batch that the ledger has."""
+        return self._book.run == self._run and batch <= self._book.batch
+
+    def finish_tick(self, batch: int, receipts: list[Receipt]) -> None:
+        """Commit what the tasks did together with the plan of the next tick, then let that tick begin."""
+        settled = settle(self._graph, self._settings, self._book, receipts)
+        now = self._clock()
+        entry = Entry(
+            self._book.tick + 1,
+            self._run,
+            batch,
+            now,
+            settled.consumed + self._acknowledged(),
+            settled.appended,
+            dict(settled.schemas),  # type: ignore[arg-type]
+            settled.counts,
+            self._source_states(settled, now),
+        )
+        self._commit_with_plan(entry, settled, now)
+        self._measure(settled, now)
+        self._send()
+
+    def _commit_with_plan(self, entry: Entry, settled: Settled, now: float) -> None:
+        """The plan looks at the lanes as they are after this tick, so the book goes first, the write follows."""
+        for head, members in by_chain(self._graph, settled.receipts).items():
+            self._estimates.learn(head, members)
+        with self._lock:
+            asked, self._asked = self._asked, {}
+            freed = self._book.apply(entry)
+            active = self._plan.active | {name: tuple(range(size)) for name, size in asked.items()}
+            self._plan = make_plan(self._graph, self._settings, self._book, self._estimates, active, self._slots, now)
+            self._book.plan = self._plan.to_json()
+        self._write(Entry(**{**vars(entry), "plan": self._book.plan}))
+        unused = settled.segments - self._book.segments() - set(freed)
+        self._cleanup.after_commit(self._book, [*freed, *unused])
+        self._ledger.tidy(self._book)
+
+    def _commit(self, entry: Entry) -> None:
+        self._write(entry)
+        self._book.apply(entry)
+
+    def _write(self, entry: Entry) -> None:
+        self._hold.renew()
+        if not self._store.is_local and self._ledger.has(entry.tick):
+            raise BaseInUse(f"base {self._store}: entry {entry.tick} was written by another driver; this one stops")
+        try:
+            self._ledger.commit(entry)
+        except OSError as error:
+            raise BaseUnusable(
+                f"base {self._store}: entry {entry.tick} could not be written: {error}; nothing of the tick was applied: "
+                "make room or mend the permissions, then start again with the same base"
+            ) from error
+
+    def _source_states(self, settled: Settled, now: float) -> dict[str, dict[str, Any]]:
+        """Replays begin when the first tick is over, so that starting up does not count as lateness."""
+        states: dict[str, dict[str, Any]] = {}
+        for source in self._graph.sources:
+            if isinstance(source.source, Replay):
+                old = self._book.sources.get(source.name)
+                if old is None:
+                    states[source.name] = {"origin_s": now, "next": 0}
+                elif source.name in settled.next_of:
+                    states[source.name] = {**old, "next": settled.next_of[source.name]}
+        return states
+
+    def _acknowledged(self) -> tuple[tuple[str, int, int], ...]:
+        """What all readers of an output have read may go."""
+        if self._book.tick % ACKNOWLEDGE_EVERY:
+            return ()
+        outputs = [o.name for o in self._graph.operators if o.kind is Kind.OUTPUT]
+        read = []
+        for name in (*outputs, "dead-letters"):
+            queue = self._book.lanes.get(LaneId(name, 0))
+            if queue is None or not len(queue):
+                continue
+            position = acknowledged(self._store, name)
+            if position is not None and position > queue.consumed:
+                read.append((name, 0, min(position, queue.appended) - queue.consumed))
+        return tuple(read)
+
+    def _measure(self, settled: Settled, now: float) -> None:
+        tick = Tick(
+            self._book.tick,
+            self._started_s,
+            now,
+            settled,
+            {name: len(lanes) for name, lanes in self._plan.active.items()},
+            {operator.name: self._book.queued(operator.name) for operator in self._graph.served},
+        )
+        with self._lock:
+            self._measurements.add(tick)
+        self._started_s = now
+        self.on_tick(tick)
+
+    def _send(self, warm: bool = False) -> None:
+        """Let the next tick begin, now or when something is due; or none, when the run is over."""
+        tasks = make_tasks(self._graph, self._plan, self._book, self._book.tick + 1, self._cores)
+        if warm:
+            lanes = sum(operator.replicas.most for operator in self._graph.served)
+            idle = TaskWork(self._book.tick + 1, self._plan.planned_s, {}, {}, {}, warm_s=WARM_S)
+            tasks += [idle] * max(0, min(self._slots, lanes + len(self._graph.sources)) - len(tasks))
+        self.ended = self._is_drained()
+        over = self._stopping or (self.ended and not warm)
+        wait_until = math.inf if over else 0.0 if warm else self._next_due()
+        # JSON knows no infinity that every reader takes; this is after the sun has gone out.
+        self._mailbox.put(Mail(self._book.tick, min(wait_until, 1e18), tuple(task.to_json() for task in tasks)))
+        if over:
+            self.parked.set()
+
+    def _next_due(self) -> float:
+        if self._plan.takes:
+            return 0.0
+        due = self._clock() + self._settings.heartbeat_s
+        for intake in self._plan.intakes:
+            replay = self._graph[intake.source].source
+            first = float(replay.arrivals.due_times(intake.first, intake.first + 1)[0])
+            due = min(due, self._book.sources[intake.source]["origin_s"] + first)
+        return due
+
+    def _is_drained(self) -> bool:
+        for source in self._graph.sources:
+            state = self._book.sources.get(source.name)
+            if not isinstance(source.source, Replay) or state is None or state["next"] < source.source.arrivals.total:
+                return False
+        return not any(self._book.queued(o.name) for o in self._graph.served if o.kind is not Kind.OUTPUT)
+
+    # -- asked by other threads
+
+    def scale(self, operator: str, replicas: int) -> None:
+        if operator not in self._graph or self._graph[operator] not in self._graph.served:
+            names = ", ".join(o.name for o in self._graph.served)
+            raise SettingError(f"scale: no operator {operator!r} with replicas of its own; there are {names}")
+        sizes = self._graph[operator].replicas
+        if not sizes.least <= replicas <= sizes.most:
+            raise SettingError(f"operator {operator!r}: replicas must be {sizes.least}..{sizes.most}, got {replicas}")
+        with self._lock:
+            self._asked[operator] = replicas
+
+    def observe(self, seconds: float) -> Observation:
+        with self._lock:
+            return self._measurements.over(seconds, self._book, self._plan.active)
+
+    def request_stop(self) -> None:
+        self._stopping = True
+
+    def close(self) -> None:
+        self._hold.release()
+
+    @property
+    def book(self) -> Book:
+        return self._book

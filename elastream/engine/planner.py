@@ -1,0 +1,220 @@
+"""The plan of the next tick: which lanes are served, how many tuples each, and which of them share a task."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from elastream.engine.estimates import Estimates
+from elastream.engine.settings import Settings
+from elastream.engine.sources import Replay
+from elastream.engine.task import CHUNK_S
+from elastream.engine.work import LaneWork, SourceWork, TaskWork
+from elastream.lanes import Book, LaneId
+from elastream.topology import Graph, Kind
+
+FIRST_TRY = 64
+"""Tuples for a lane whose operator has never been timed."""
+
+MOST_ROWS = 500_000
+"""No task takes more tuples of one lane than this, however fast its operator is."""
+
+SHARED_TASK_S = 0.01
+"""Lanes with less work than this share a task: a task costs about as much as this by itself."""
+
+WORK_S = 0.0005
+"""What reading and writing a lane's slices costs at least."""
+
+OVERRUN = 1.5
+"""A task may exceed the time it was planned for by this factor before the clock stops it."""
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What a replay source may make."""
+
+    source: str
+    part: int
+    first: int
+    stop: int | None
+    most: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Stored with the entry before it, so that a tick that is repeated does the same."""
+
+    planned_s: float
+    budget_s: float
+    active: dict[str, tuple[int, ...]]
+    takes: tuple[tuple[str, int, int], ...] = ()
+    """(operator, lane, tuples)."""
+    intakes: tuple[Intake, ...] = ()
+    service_s: dict[str, float] = field(default_factory=dict)
+    fan_out: dict[str, float] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    """Operators whose lanes are read from outside: what waits there has finished."""
+
+    def to_json(self) -> dict[str, Any]:
+        return vars(self) | {"intakes": [vars(intake) for intake in self.intakes]}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Plan:
+        return cls(
+            **{
+                **document,
+                "active": {name: tuple(lanes) for name, lanes in document["active"].items()},
+                "takes": tuple((op, lane, rows) for op, lane, rows in document["takes"]),
+                "intakes": tuple(Intake(**intake) for intake in document["intakes"]),
+                "outputs": tuple(document["outputs"]),
+            }
+        )
+
+    @property
+    def has_lane_work(self) -> bool:
+        return bool(self.takes)
+
+
+def make_plan(
+    graph: Graph, settings: Settings, book: Book, estimates: Estimates, active: dict[str, tuple[int, ...]], slots: int, now_s: float
+) -> Plan:
+    """Give every lane that has work as many tuples as its operator is expected to serve in the tick's budget."""
+    waiting = {lane: len(queue) for lane, queue in book.lanes.items() if len(queue) and _is_served(graph, lane)}
+    budget_s = _budget(settings, estimates, waiting)
+    room = _Room(graph, settings, book, active, estimates)
+    wanted = {lane: min(queued, _quota(estimates, lane.operator, budget_s)) for lane, queued in waiting.items()}
+    expected = sum(rows * estimates.service_s.get(lane.operator, 0.0) for lane, rows in wanted.items())
+    crowded = min(1.0, slots * budget_s / expected) if expected else 1.0
+    takes = []
+    for lane, rows in wanted.items():
+        allowed = min(max(1, int(rows * crowded)), room.for_sender(lane.operator))
+        if allowed:
+            takes.append((lane.operator, lane.lane, allowed))
+    intakes = [
+        intake
+        for source in graph.sources
+        if isinstance(source.source, Replay)
+        for intake in _intakes(source.name, source.source, source.replicas.start, book, estimates, room, budget_s, now_s)
+    ]
+    outputs = tuple(operator.name for operator in graph.operators if operator.kind is Kind.OUTPUT)
+    return Plan(
+        now_s, budget_s, active, tuple(takes), tuple(intakes), dict(estimates.service_s), dict(estimates.fan_out), outputs
+    )
+
+
+def make_tasks(graph: Graph, plan: Plan, book: Book, tick: int, cores: int) -> list[TaskWork]:
+    """Turn a plan into tasks: a lane with much to do has one for itself, the others share."""
+    queued = {
+        name: tuple(len(book.queue(LaneId(name, lane))) for lane in lanes) for name, lanes in plan.active.items()
+    }
+    works: list[tuple[float, LaneWork | SourceWork]] = []
+    for operator, lane, rows in plan.takes:
+        service_s = plan.service_s.get(operator)
+        slices = tuple(book.queue(LaneId(operator, lane)).peek(rows))
+        chunk = FIRST_TRY if service_s is None else max(1, int(CHUNK_S / max(service_s, 1e-9)))
+        work = LaneWork(operator, lane, slices, plan.budget_s * OVERRUN, min(chunk, MOST_ROWS))
+        works.append((WORK_S + rows * (service_s if service_s is not None else 1.0), work))
+    for intake in plan.intakes:
+        source = SourceWork(
+            intake.source, intake.part, intake.first, intake.stop, intake.most, book.sources[intake.source]["origin_s"]
+        )
+        works.append((WORK_S, source))
+    tasks = []
+    for share in _pack(works, cores):
+        lanes = tuple(work for work in share if isinstance(work, LaneWork))
+        schemas = {piece.schema: book.schemas[piece.schema] for work in lanes for piece in work.slices}
+        sources = tuple(work for work in share if isinstance(work, SourceWork))
+        tasks.append(TaskWork(tick, plan.planned_s, plan.active, queued, dict(schemas), lanes, sources))
+    return tasks
+
+
+def _pack(works: list[tuple[float, LaneWork | SourceWork]], cores: int) -> list[list[LaneWork | SourceWork]]:
+    """Those with much work alone; the rest, largest first, each into the task that has least so far."""
+    alone = [[work] for seconds, work in works if seconds >= SHARED_TASK_S]
+    small = sorted(((s, i) for i, (s, _) in enumerate(works) if s < SHARED_TASK_S), reverse=True)
+    total = sum(seconds for seconds, _ in small)
+    bins = min(len(small), max(math.ceil(total / SHARED_TASK_S), 1 if alone else min(cores, 2)))
+    shared: list[list[LaneWork | SourceWork]] = [[] for _ in range(bins)]
+    loads = [(0.0, number) for number in range(bins)]
+    for seconds, index in small:
+        load, number = heapq.heappop(loads)
+        shared[number].append(works[index][1])
+        heapq.heappush(loads, (load + seconds, number))
+    return alone + shared
+
+
+def _is_served(graph: Graph, lane: LaneId) -> bool:
+    return lane.operator in graph and graph[lane.operator].kind is not Kind.OUTPUT
+
+
+def _budget(settings: Settings, estimates: Estimates, waiting: dict[LaneId, int]) -> float:
+    """A quarter of the longest backlog, within the limits: the more waits, the less is spent on ticks."""
+    backlog_s = max((rows * estimates.service_s.get(lane.operator, 0.0) for lane, rows in waiting.items()), default=0.0)
+    return min(max(settings.budget_s, backlog_s / 4), settings.max_budget_s)
+
+
+def _quota(estimates: Estimates, operator: str, budget_s: float) -> int:
+    service_s = estimates.service_s.get(operator)
+    if service_s is None:
+        return FIRST_TRY
+    return int(min(max(1.0, budget_s / max(service_s, 1e-9)), MOST_ROWS))
+
+
+def _intakes(
+    name: str, replay: Replay, parts: int, book: Book, estimates: Estimates, room: _Room, budget_s: float, now_s: float
+) -> list[Intake]:
+    """One range for one replica, read up to the moment the task runs; for more, equal parts of what is due now."""
+    state = book.sources.get(name)
+    if state is None or state["next"] >= replay.arrivals.total:
+        return []
+    quota = _quota(estimates, name, budget_s) if name in estimates.service_s else 10_000
+    first = state["next"]
+    if parts == 1:
+        most = min(quota, room.for_sender(name))
+        return [Intake(name, 0, first, None, most)] if most else []
+    stop = min(replay.arrivals.due_by(now_s - state["origin_s"]), first + quota * parts, first + room.for_sender(name))
+    edges = [first + (stop - first) * part // parts for part in range(parts + 1)]
+    return [Intake(name, part, a, b, b - a) for part, (a, b) in enumerate(zip(edges, edges[1:], strict=False)) if b > a]
+
+
+class _Room:
+    """How many tuples a sender may take while full lanes downstream make it wait."""
+
+    def __init__(
+        self, graph: Graph, settings: Settings, book: Book, active: dict[str, tuple[int, ...]], estimates: Estimates
+    ) -> None:
+        self._graph = graph
+        self._estimates = estimates
+        self._free: dict[str, tuple[int, int]] = {}
+        self._senders: dict[str, int] = {}
+        if settings.q_size is None or settings.on_full == "drop":
+            return
+        for operator in graph.served:
+            if operator.kind is Kind.OUTPUT:
+                continue
+            lanes = active[operator.name]
+            fullest = max(len(book.queue(LaneId(operator.name, lane))) for lane in lanes)
+            free = max(0, settings.q_size - fullest)
+            even = all(edge.grouping.kind in ("shuffle", "none") for edge in graph.edges_into(operator.name))
+            # Where keys choose the lane they may all choose the fullest one.
+            self._free[operator.name] = free, len(lanes) if even else 1
+        heads = [source.name for source in graph.sources] + [operator.name for operator in graph.served]
+        for head in heads:
+            senders = 1
+            if head in active:
+                senders = max(1, sum(1 for lane in book.lanes if lane.operator == head and len(book.lanes[lane])))
+            for edge in graph.edges_leaving(head):
+                self._senders[edge.target] = self._senders.get(edge.target, 0) + senders
+
+    def for_sender(self, head: str) -> int:
+        """The most tuples that one task of this chain may take."""
+        room = MOST_ROWS
+        for edge in self._graph.edges_leaving(head):
+            if edge.target in self._free:
+                free, lanes = self._free[edge.target]
+                # A lane's part of what one sender gives is a whole number of tuples, the same for all lanes.
+                share = free // self._senders[edge.target] * lanes
+                room = min(room, int(share / max(1.0, self._estimates.fan_out.get(head, 1.0))))
+        return max(0, room)

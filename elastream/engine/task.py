@@ -1,0 +1,260 @@
+"""A task, in a Python worker: read the slices, run the operators, route what comes out, write, give a receipt.
+
+The data does not leave the process between these steps.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from elastream.engine.functions import Failure, Made, apply, describe, row_to_json
+from elastream.engine.program import DEAD_LETTER_SCHEMA, DEAD_LETTERS, Program, cached_schema
+from elastream.engine.work import LaneWork, OperatorReceipt, Receipt, SourceReceipt, SourceWork, TaskWork
+from elastream.errors import BaseUnusable, ElastreamError, OperatorFailed
+from elastream.lanes import LaneId, Store
+from elastream.lanes.segments import encode_schema, read_slice, write_segments
+from elastream.routing import Sender, Snapshot, split
+from elastream.scoring.latency import Latencies
+from elastream.topology import DUE, Kind, Operator, stored
+
+CHUNK_S = 0.02
+"""How long a chunk of tuples should take: the clock is looked at after each."""
+
+LARGEST_CHUNK = 65536
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Which rows a sink gets. A tick repeated after a crash gives the same rows under the same id."""
+
+    id: str
+    operator: str
+    replica: int
+    tick: int
+
+
+def run_task(program: Program, store: Store, work: TaskWork) -> Receipt:
+    """Do all the work of one task. An operator's defect comes back in the receipt, nothing of the tick is applied."""
+    if work.warm_s:
+        time.sleep(work.warm_s)
+        return Receipt()
+    task = _Task(program, store, work)
+    try:
+        for source in work.sources:
+            task.make(source)
+        for lane in work.lanes:
+            task.serve(lane)
+        return task.receipt()
+    except ElastreamError as error:
+        return Receipt.failed(error)
+
+
+def route_batch(program: Program, store: Store, work: TaskWork, source: str, batches: Iterator[pa.RecordBatch]) -> Receipt:
+    """The same for the rows of a streaming DataFrame, which Spark has read already."""
+    task = _Task(program, store, work)
+    try:
+        task.enter(source, 0, batches)
+        return task.receipt()
+    except ElastreamError as error:
+        return Receipt.failed(error)
+
+
+class _Task:
+    """Collects, over all the work of a task, what goes to which lane."""
+
+    def __init__(self, program: Program, store: Store, work: TaskWork) -> None:
+        self._program = program
+        self._graph = program.graph
+        self._store = store
+        self._work = work
+        self._out: dict[LaneId, list[pa.RecordBatch]] = {}
+        self._receipts: list[OperatorReceipt] = []
+        self._sources: list[SourceReceipt] = []
+        self._failures: list[tuple[str, int, Failure]] = []
+        self._latencies = Latencies()
+        self._finished: list[pa.Array] = []
+        self._deliveries: Counter[LaneId] = Counter()
+
+    def make(self, work: SourceWork) -> None:
+        """Replay the tuples that are due."""
+        replay = self._graph[work.source].source
+        stop = work.stop if work.stop is not None else replay.arrivals.due_by(time.time() - work.origin_s)
+        stop = min(stop, work.first + work.most)
+        if stop <= work.first:
+            return
+        self._sources.append(SourceReceipt(work.source, work.part, work.first, stop))
+        started = time.perf_counter(), time.thread_time()
+        rows = replay.rows(work.first, stop)
+        due = (replay.arrivals.due_times(work.first, stop) + work.origin_s) * 1e6
+        batch = rows.append_column(
+            pa.field(DUE, stored(replay.schema).field(DUE).type), pa.array(due.astype(np.int64)).cast(pa.timestamp("us", "UTC"))
+        )
+        self._enter(work.source, work.part, batch, started)
+
+    def enter(self, source: str, part: int, batches: Iterator[pa.RecordBatch]) -> None:
+        for batch in batches:
+            self._enter(source, part, batch, (time.perf_counter(), time.thread_time()))
+
+    def _enter(self, source: str, part: int, batch: pa.RecordBatch, started: tuple[float, float]) -> None:
+        receipt = OperatorReceipt(source, part, processed=batch.num_rows, emitted=batch.num_rows)
+        self._receipts.append(receipt)
+        receipt.busy_s, receipt.cpu_s = time.perf_counter() - started[0], time.thread_time() - started[1]
+        chain = self._graph.chain(source)
+        members = [receipt, *(OperatorReceipt(member.name, part) for member in chain[1:])]
+        self._receipts += members[1:]
+        made = batch
+        for member, its in zip(chain[1:], members[1:], strict=True):
+            made = self._run(member, its, made)
+        self._route(members[-1], made)
+
+    def serve(self, work: LaneWork) -> None:
+        """Run a lane's operator, and those chained to it, until the tuples or the time are used up."""
+        chain = self._graph.chain(work.operator)
+        receipts = [OperatorReceipt(member.name, work.lane) for member in chain]
+        self._receipts += receipts
+        ends = chain[-1].kind is Kind.SINK
+        deadline = time.perf_counter() + work.budget_s
+        chunk = work.chunk
+        for batch in self._read(work):
+            at = 0
+            while at < batch.num_rows:
+                started = time.perf_counter()
+                # A sink's rows must be the same when the tick is repeated: the clock does not cut them.
+                size = batch.num_rows if ends else chunk
+                piece = batch.slice(at, size)
+                at += piece.num_rows
+                receipts[0].consumed += piece.num_rows
+                piece = self._in_time(receipts[0], piece)
+                for member, its in zip(chain, receipts, strict=True):
+                    piece = self._run(member, its, piece)
+                if not ends:
+                    self._route(receipts[-1], piece)
+                now = time.perf_counter()
+                if now >= deadline and not ends:
+                    return
+                chunk = _next_chunk(size, now - started)
+
+    def receipt(self) -> Receipt:
+        """Write everything that was routed, then say so."""
+        self._put_aside()
+        try:
+            appended, schemas = write_segments(self._store, self._work.tick, self._out)
+        except OSError as error:
+            raise BaseUnusable(
+                f"base {self._store}: a segment of tick {self._work.tick} could not be written: {error}; "
+                "make room or mend the permissions, then start again with the same base"
+            ) from error
+        now_us = int(time.time() * 1e6)
+        for due in self._finished:
+            self._latencies.add((now_us - np.asarray(due).astype(np.int64)) / 1e6)
+        return Receipt(
+            self._receipts,
+            self._sources,
+            appended,
+            {key: encode_schema(schema) for key, schema in schemas.items()},
+            self._latencies.to_json() if self._latencies.count else None,
+        )
+
+    def _read(self, work: LaneWork) -> Iterator[pa.RecordBatch]:
+        """The lane's slices, those of one schema together."""
+        held: list[pa.RecordBatch] = []
+        for piece in work.slices:
+            batch = read_slice(self._store, piece, cached_schema(self._work.schemas[piece.schema]))
+            if held and not batch.schema.equals(held[0].schema):
+                yield _together(held)
+                held = []
+            held.append(batch)
+        if held:
+            yield _together(held)
+
+    def _in_time(self, receipt: OperatorReceipt, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Drop what is too old. The plan's clock decides, so that a repeated tick drops the same tuples."""
+        t_out_s = self._program.settings.t_out_s
+        if t_out_s is None:
+            return batch
+        oldest = np.int64((self._work.planned_s - t_out_s) * 1e6)
+        young = np.asarray(batch.column(DUE)).astype(np.int64) >= oldest
+        receipt.late += int(batch.num_rows - young.sum())
+        return batch if young.all() else batch.filter(pa.array(young))
+
+    def _run(self, operator: Operator, receipt: OperatorReceipt, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not batch.num_rows:
+            return batch if operator.kind is Kind.SINK else _nothing(operator)
+        wall, cpu = time.perf_counter(), time.thread_time()
+        if operator.kind is Kind.SINK:
+            made = self._deliver(operator, receipt, batch)
+        else:
+            made = apply(operator, batch)
+        receipt.busy_s += time.perf_counter() - wall
+        receipt.cpu_s += time.thread_time() - cpu
+        if made.failures and self._program.settings.on_error == "stop":
+            first = made.failures[0]
+            raise OperatorFailed(
+                f"operator {operator.name!r} replica {receipt.lane}: {first.error} on tuple {row_to_json(first.row)}; "
+                "mend the function, or run with on_error='dead_letter'"
+            )
+        receipt.failed += len(made.failures)
+        receipt.processed += batch.num_rows - len(made.failures)
+        receipt.emitted += made.batch.num_rows if operator.kind is not Kind.SINK else 0
+        self._failures += [(operator.name, receipt.lane, failure) for failure in made.failures]
+        return made.batch
+
+    def _deliver(self, operator: Operator, receipt: OperatorReceipt, batch: pa.RecordBatch) -> Made:
+        """Give a sink its rows; when it raises, all of them count as failed, for what it wrote is not known."""
+        lane = LaneId(operator.name, receipt.lane)
+        identity = f"{self._program.base_id}-{self._work.tick}-{operator.name}-{receipt.lane}-{self._deliveries[lane]}"
+        self._deliveries[lane] += 1
+        assert operator.function is not None
+        try:
+            operator.function(batch, Delivery(identity, operator.name, receipt.lane, self._work.tick))
+        except Exception as error:
+            rows = batch.drop_columns([DUE]).to_pylist()
+            times = np.asarray(batch.column(DUE)).astype(np.int64)
+            return Made(batch.slice(0, 0), [Failure(r, describe(error), int(t)) for r, t in zip(rows, times, strict=True)])
+        receipt.finished += batch.num_rows
+        self._finished.append(batch.column(DUE))
+        return Made(batch)
+
+    def _route(self, receipt: OperatorReceipt, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
+        sender = Sender(receipt.lane, self._work.tick + receipt.lane)
+        for edge in self._graph.edges_from(receipt.operator):
+            to = Snapshot(tuple(self._work.active[edge.target]), tuple(self._work.queued.get(edge.target, ())))
+            for lane, rows in split(edge.grouping, batch, to, sender).items():
+                self._out.setdefault(LaneId(edge.target, lane), []).append(rows)
+                receipt.delivered[edge.target] = receipt.delivered.get(edge.target, 0) + rows.num_rows
+            if self._graph[edge.target].kind is Kind.OUTPUT:
+                receipt.finished += batch.num_rows
+                self._finished.append(batch.column(DUE))
+
+    def _put_aside(self) -> None:
+        if not self._failures:
+            return
+        now = int(time.time() * 1e6)
+        columns = {
+            "operator": [name for name, _, _ in self._failures],
+            "replica": [lane for _, lane, _ in self._failures],
+            "error": [failure.error for _, _, failure in self._failures],
+            "row": [row_to_json(failure.row) for _, _, failure in self._failures],
+            "failed_at": [now] * len(self._failures),
+            DUE: [failure.due_us for _, _, failure in self._failures],
+        }
+        self._out[LaneId(DEAD_LETTERS, 0)] = [pa.RecordBatch.from_pydict(columns, schema=stored(DEAD_LETTER_SCHEMA))]
+
+
+def _next_chunk(size: int, took_s: float) -> int:
+    """So many that they take about `CHUNK_S`, but no jump up of more than eight times."""
+    return int(min(max(1, size * CHUNK_S / max(took_s, 1e-6)), size * 8, LARGEST_CHUNK))
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+
+
+def _nothing(operator: Operator) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=stored(operator.schema))

@@ -1,0 +1,132 @@
+"""What the driver gives a task and what a task gives back, both as JSON: work enters, a receipt leaves."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from elastream.errors import ElastreamError
+from elastream.lanes import Appended, Slice
+
+
+@dataclass(frozen=True)
+class LaneWork:
+    """Serve these tuples of one lane."""
+
+    operator: str
+    lane: int
+    slices: tuple[Slice, ...]
+    budget_s: float
+    chunk: int
+    """How many tuples to serve between two looks at the clock."""
+
+
+@dataclass(frozen=True)
+class SourceWork:
+    """Make the tuples of a replay from number `first` on: up to `stop`, or all that are due when the task runs."""
+
+    source: str
+    part: int
+    first: int
+    stop: int | None
+    most: int
+    origin_s: float
+
+
+@dataclass(frozen=True)
+class TaskWork:
+    """All that one task does in one tick."""
+
+    tick: int
+    planned_s: float
+    active: dict[str, tuple[int, ...]]
+    queued: dict[str, tuple[int, ...]]
+    schemas: dict[str, str]
+    lanes: tuple[LaneWork, ...] = ()
+    sources: tuple[SourceWork, ...] = ()
+    warm_s: float = 0.0
+    """Longer than 0: nothing to serve, only wait, so that a worker process is there when it is needed."""
+
+    def to_json(self) -> str:
+        plain = vars(self) | {"lanes": [vars(w) for w in self.lanes], "sources": [vars(w) for w in self.sources]}
+        return json.dumps(plain, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "TaskWork":
+        document = json.loads(text)
+        document["lanes"] = tuple(
+            LaneWork(**{**work, "slices": tuple(Slice(*piece) for piece in work["slices"])}) for work in document["lanes"]
+        )
+        document["sources"] = tuple(SourceWork(**work) for work in document["sources"])
+        return cls(**document)
+
+
+@dataclass
+class OperatorReceipt:
+    """What one operator did in one task, on one lane. Chained operators have one each, on their head's lane."""
+
+    operator: str
+    lane: int
+    consumed: int = 0
+    """Tuples taken from the lane; 0 for sources and chained operators."""
+    processed: int = 0
+    emitted: int = 0
+    """Tuples that left the function."""
+    failed: int = 0
+    late: int = 0
+    finished: int = 0
+    busy_s: float = 0.0
+    cpu_s: float = 0.0
+    delivered: dict[str, int] = field(default_factory=dict)
+    """Tuples put into lanes, by the operator they went to."""
+
+
+@dataclass
+class SourceReceipt:
+    """How far a source has been read."""
+
+    source: str
+    part: int
+    first: int
+    stop: int
+
+
+@dataclass
+class Receipt:
+    """What one task did. Nothing of it counts until the driver commits it."""
+
+    operators: list[OperatorReceipt] = field(default_factory=list)
+    sources: list[SourceReceipt] = field(default_factory=list)
+    appended: list[Appended] = field(default_factory=list)
+    schemas: dict[str, str] = field(default_factory=dict)
+    latencies: dict[str, Any] | None = None
+    error: dict[str, str] | None = None
+    """`type` and `message` of what went wrong; then nothing else is in it."""
+
+    @classmethod
+    def failed(cls, error: ElastreamError) -> "Receipt":
+        return cls(error={"type": type(error).__name__, "message": str(error)})
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "operators": [vars(receipt) for receipt in self.operators],
+                "sources": [vars(receipt) for receipt in self.sources],
+                "appended": self.appended,
+                "schemas": self.schemas,
+                "latencies": self.latencies,
+                "error": self.error,
+            },
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> "Receipt":
+        document = json.loads(text)
+        return cls(
+            [OperatorReceipt(**receipt) for receipt in document["operators"]],
+            [SourceReceipt(**receipt) for receipt in document["sources"]],
+            [Appended(operator, lane, Slice(*piece)) for operator, lane, piece in document["appended"]],
+            document["schemas"],
+            document["latencies"],
+            document["error"],
+        )

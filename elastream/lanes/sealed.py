@@ -1,0 +1,38 @@
+"""JSON documents with a kind, a version and a checksum, so that damage is seen before it is believed."""
+
+import json
+import zlib
+from typing import Any
+
+from elastream.errors import Damaged
+
+VERSION = 1
+
+
+def seal(kind: str, document: dict[str, Any]) -> bytes:
+    """One line that says what follows, one line that is it."""
+    body = json.dumps(document, separators=(",", ":")).encode()
+    header = {"format": f"elastream-{kind}", "version": VERSION, "bytes": len(body), "crc32": zlib.crc32(body)}
+    return json.dumps(header).encode() + b"\n" + body + b"\n"
+
+
+def unseal(kind: str, data: bytes, where: str) -> dict[str, Any]:
+    """The document, or `Damaged` with the file's name and what to do."""
+    header_line, _, rest = data.partition(b"\n")
+    try:
+        header = json.loads(header_line)
+        found, version, size, checksum = header["format"], header["version"], header["bytes"], header["crc32"]
+    except (ValueError, TypeError, KeyError):
+        raise Damaged(f"{where}: no header of an elastream-{kind}; restore the file from a copy and start again") from None
+    if found != f"elastream-{kind}":
+        raise Damaged(f"{where}: expected an elastream-{kind}, got {found!r}; restore the file and start again")
+    if version != VERSION:
+        raise Damaged(f"{where}: version {version}, this Elastream reads {VERSION}; use the version that wrote it")
+    body = rest[:size]
+    if len(body) != size or zlib.crc32(body) != checksum:
+        raise Damaged(
+            f"{where}: checksum {checksum} of {size} bytes expected, got {zlib.crc32(body)} of {len(body)}; "
+            "restore the file from a copy and start again: nothing after it was applied"
+        )
+    document: dict[str, Any] = json.loads(body)
+    return document

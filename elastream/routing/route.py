@@ -1,0 +1,124 @@
+"""Which lane each tuple goes to: a batch and the routing snapshot enter, lane numbers leave."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from elastream.errors import OperatorFailed
+from elastream.routing.hashing import hash_columns
+from elastream.topology import Grouping
+
+Lanes = npt.NDArray[np.int64]
+
+KEY_GROUPS = 4096
+"""Keys fall into this many groups, and lanes own ranges of groups: a change of replicas moves whole groups."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What routing may know of the operator behind an edge; the same for every task of a tick."""
+
+    active: tuple[int, ...]
+    """The lanes that receive."""
+
+    queued: tuple[int, ...] = ()
+    """How many tuples wait in each of them; empty means none do."""
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Which task asks: its own lane, and a number that differs from task to task and from tick to tick."""
+
+    lane: int = 0
+    turn: int = 0
+
+
+def split(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Sender) -> dict[int, pa.RecordBatch]:
+    """The rows for each lane, their order kept."""
+    if not batch.num_rows:
+        return {}
+    if grouping.kind == "all":
+        return {lane: batch for lane in to.active}
+    return _by_lane(batch, lanes_of(grouping, batch, to, sender))
+
+
+def lanes_of(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Sender) -> Lanes:
+    """One lane number a row; every grouping but `all`, which has no single one."""
+    active = np.asarray(to.active, np.int64)
+    match grouping.kind:
+        case "shuffle" | "none":
+            return _shuffle(batch.num_rows, active, sender.turn)
+        case "fields":
+            return active[_owner(hash_columns(batch, grouping.columns), len(active))]
+        case "partial_key":
+            return active[_partial_key(hash_columns(batch, grouping.columns), to)]
+        case "global":
+            return np.full(batch.num_rows, active[0])
+        case "local":
+            mine = sender.lane if sender.lane in to.active else active[sender.lane % len(active)]
+            return np.full(batch.num_rows, mine)
+        case "direct":
+            return active[_direct(batch, grouping.columns[0], len(active))]
+    raise ValueError(f"no lane numbers for grouping {grouping}")
+
+
+def _shuffle(rows: int, active: Lanes, turn: int) -> Lanes:
+    """Even to within one tuple; runs stay together, so that no row has to be copied."""
+    share, left = divmod(rows, len(active))
+    counts = np.full(len(active), share)
+    counts[(turn + np.arange(left)) % len(active)] += 1
+    return np.repeat(active, counts)
+
+
+def _owner(hashes: npt.NDArray[np.uint64], lanes: int) -> Lanes:
+    """The lane that owns a key's group, when the groups are dealt out in equal ranges."""
+    groups = (hashes % np.uint64(KEY_GROUPS)).astype(np.int64)
+    return groups * lanes // KEY_GROUPS
+
+
+def _partial_key(hashes: npt.NDArray[np.uint64], to: Snapshot) -> Lanes:
+    """Two candidate lanes a key; the tuples of each pair are poured so that the two stand level."""
+    n = len(to.active)
+    if n == 1:
+        return np.zeros(len(hashes), np.int64)
+    first = (hashes % np.uint64(n)).astype(np.int64)
+    step = (hashes // np.uint64(n) % np.uint64(n - 1)).astype(np.int64)
+    second = (first + 1 + step) % n
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    load = np.asarray(to.queued or np.zeros(n), np.int64).copy()
+    chosen = high
+    pairs, where, counts = np.unique(low * n + high, return_inverse=True, return_counts=True)
+    by_pair = np.argsort(where, kind="stable")
+    ends = np.cumsum(counts)
+    for pair, end, count in zip(pairs, ends, counts, strict=True):
+        a, b = divmod(int(pair), n)
+        to_low = int(np.clip((count + load[b] - load[a]) // 2, 0, count))
+        chosen[by_pair[end - count : end - count + to_low]] = a
+        load[a] += to_low
+        load[b] += count - to_low
+    return chosen
+
+
+def _direct(batch: pa.RecordBatch, column: str, lanes: int) -> Lanes:
+    numbers = batch.column(column)
+    if not pa.types.is_integer(numbers.type) or numbers.null_count:
+        raise OperatorFailed(
+            f"grouping direct({column}): expected a whole number in every row, got {numbers.type} with "
+            f"{numbers.null_count} nulls; fill the column with replica numbers from 0"
+        )
+    return np.asarray(numbers).astype(np.int64) % lanes
+
+
+def _by_lane(batch: pa.RecordBatch, lanes: Lanes) -> dict[int, pa.RecordBatch]:
+    edges = np.flatnonzero(np.diff(lanes)) + 1
+    starts = np.concatenate(([0], edges, [len(lanes)]))
+    numbers = lanes[starts[:-1]]
+    if len(np.unique(numbers)) < len(numbers):
+        order = np.argsort(lanes, kind="stable")
+        return _by_lane(batch.take(pa.array(order)), lanes[order])
+    return {
+        int(number): batch.slice(int(start), int(end - start))
+        for number, start, end in zip(numbers, starts[:-1], starts[1:], strict=True)
+    }

@@ -1,0 +1,70 @@
+"""Latencies as counts in buckets that grow by a tenth: small to send, exact to add, percentiles to 5 %."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+_GROWTH = math.log(1.1)
+_LEAST_S = 1e-4
+
+
+class Latencies:
+    """Counts by bucket, and the sum and the largest, which stay exact."""
+
+    def __init__(self) -> None:
+        self.buckets: Counter[int] = Counter()
+        self.sum_s = 0.0
+        self.max_s = 0.0
+
+    def add(self, seconds: npt.NDArray[np.float64]) -> None:
+        if not len(seconds):
+            return
+        numbers = np.ceil(np.log(np.maximum(seconds, _LEAST_S) / _LEAST_S) / _GROWTH).astype(np.int64)
+        found, counts = np.unique(numbers, return_counts=True)
+        self.buckets.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+        self.sum_s += float(seconds.sum())
+        self.max_s = max(self.max_s, float(seconds.max()))
+
+    def merge(self, other: "Latencies") -> None:
+        self.buckets.update(other.buckets)
+        self.sum_s += other.sum_s
+        self.max_s = max(self.max_s, other.max_s)
+
+    @property
+    def count(self) -> int:
+        return self.buckets.total()
+
+    @property
+    def mean_s(self) -> float:
+        return self.sum_s / self.count if self.count else 0.0
+
+    def percentile_s(self, share: float) -> float:
+        """The latency that `share` of the tuples did not exceed."""
+        left = share * self.count
+        for bucket in sorted(self.buckets):
+            left -= self.buckets[bucket]
+            if left <= 0:
+                return min(self.max_s, _LEAST_S * math.exp((bucket - 0.5) * _GROWTH))
+        return self.max_s
+
+    def to_json(self) -> dict[str, object]:
+        return {"buckets": {str(k): v for k, v in self.buckets.items()}, "sum_s": self.sum_s, "max_s": self.max_s}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, object]) -> "Latencies":
+        made = cls()
+        buckets, made.sum_s, made.max_s = document["buckets"], document["sum_s"], document["max_s"]  # type: ignore[assignment]
+        made.buckets = Counter({int(k): v for k, v in buckets.items()})  # type: ignore[attr-defined]
+        return made
+
+    def summary_ms(self) -> dict[str, float]:
+        """The numbers of a report, in milliseconds."""
+        shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+        return {
+            "mean": self.mean_s * 1e3,
+            **{name: self.percentile_s(share) * 1e3 for name, share in shares.items()},
+            "max": self.max_s * 1e3,
+        }

@@ -1,0 +1,134 @@
+"""The rules a graph must keep. Declared parts enter; a frozen graph in topological order leaves, or an error."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+
+from elastream.errors import TopologyError
+from elastream.topology.graph import Graph
+from elastream.topology.groupings import KINDS
+from elastream.topology.operators import LARGEST_POOL, Edge, Kind, Operator
+
+
+def checked_graph(name: str, operators: Sequence[Operator], edges: Sequence[Edge]) -> Graph:
+    _names(operators)
+    _known(operators, edges)
+    for operator in operators:
+        _replicas(operator)
+    graph = Graph(name, _in_order(operators, edges), tuple(edges))
+    if not graph.sources:
+        raise TopologyError(f"topology {name!r}: no source; begin with topology.source(name, spec)")
+    for operator in graph.operators:
+        _ends(graph, operator)
+        _inputs(graph, operator)
+        _chaining(graph, operator)
+    for edge in graph.edges:
+        _grouping(graph, edge)
+    return graph
+
+
+def _names(operators: Sequence[Operator]) -> None:
+    seen: set[str] = set()
+    for operator in operators:
+        if operator.name in seen:
+            raise TopologyError(f"operator {operator.name!r}: two operators of one name; rename one of them")
+        if not operator.name or "/" in operator.name:
+            raise TopologyError(f"operator {operator.name!r}: a name is not empty and has no '/'; rename it")
+        seen.add(operator.name)
+
+
+def _known(operators: Sequence[Operator], edges: Sequence[Edge]) -> None:
+    names = [operator.name for operator in operators]
+    for edge in edges:
+        if edge.source not in names:
+            close = get_close_matches(edge.source, names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"declared are {', '.join(map(repr, names))}"
+            raise TopologyError(f"operator {edge.target!r}: comes after {edge.source!r}, which is not declared; {hint}")
+
+
+def _replicas(operator: Operator) -> None:
+    least, most, start = operator.replicas.least, operator.replicas.most, operator.replicas.start
+    for number in (least, most):
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= LARGEST_POOL:
+            raise TopologyError(
+                f"operator {operator.name!r}: replicas must be 1..{LARGEST_POOL}, got {number!r}; set replicas=(1, 8)"
+            )
+    if least > most:
+        raise TopologyError(f"operator {operator.name!r}: replicas ({least}, {most}) go down; set replicas=({most}, {least})")
+    if not least <= start <= most:
+        raise TopologyError(
+            f"operator {operator.name!r}: start must be {least}..{most}, got {start}; set start={least}"
+        )
+
+
+def _in_order(operators: Sequence[Operator], edges: Sequence[Edge]) -> tuple[Operator, ...]:
+    by_name = {operator.name: operator for operator in operators}
+    sorter: TopologicalSorter[str] = TopologicalSorter({operator.name: () for operator in operators})
+    for edge in edges:
+        sorter.add(edge.target, edge.source)
+    try:
+        return tuple(by_name[name] for name in sorter.static_order())  # type: ignore[index]
+    except CycleError as error:
+        circle = " -> ".join(reversed(error.args[1]))
+        raise TopologyError(f"cycle {circle}; tuples would go round for ever: remove one of these edges") from None
+
+
+def _ends(graph: Graph, operator: Operator) -> None:
+    after = graph.edges_from(operator.name)
+    if operator.kind.ends_the_graph and after:
+        raise TopologyError(
+            f"{operator.kind} {operator.name!r}: has a successor {after[0].target!r}; "
+            f"put {after[0].target!r} after what comes before {operator.name!r}"
+        )
+    if not operator.kind.ends_the_graph and not after:
+        raise TopologyError(
+            f"operator {operator.name!r}: its tuples go nowhere; add a sink or an output after {operator.name!r}"
+        )
+
+
+def _inputs(graph: Graph, operator: Operator) -> None:
+    schemas = {edge.source: graph[edge.source].schema for edge in graph.edges_into(operator.name)}
+    first = next(iter(schemas), None)
+    for name, schema in schemas.items():
+        if not schema.equals(schemas[first]):  # type: ignore[index]
+            raise TopologyError(
+                f"operator {operator.name!r}: {first!r} gives {_columns(schemas[first])} "  # type: ignore[index]
+                f"but {name!r} gives {_columns(schema)}; all predecessors must give the same columns"
+            )
+
+
+def _chaining(graph: Graph, operator: Operator) -> None:
+    if not operator.chained:
+        return
+    before = graph.edges_into(operator.name)
+    if len(before) > 1:
+        raise TopologyError(f"operator {operator.name!r}: chained after {len(before)} operators; chain after one")
+    siblings = graph.edges_from(before[0].source)
+    if len(siblings) > 1:
+        raise TopologyError(
+            f"operator {operator.name!r}: chained after {before[0].source!r}, which also feeds "
+            f"{', '.join(repr(e.target) for e in siblings if e.target != operator.name)}; remove chain=True"
+        )
+    if graph[before[0].source].kind is Kind.SOURCE and operator.kind.ends_the_graph:
+        raise TopologyError(f"operator {operator.name!r}: a {operator.kind} cannot be chained to a source; remove chain=True")
+    if operator.kind is Kind.OUTPUT:
+        raise TopologyError(f"output {operator.name!r}: an output is a lane to read from; remove chain=True")
+
+
+def _grouping(graph: Graph, edge: Edge) -> None:
+    where = f"edge {edge.source!r} -> {edge.target!r}"
+    if edge.grouping.kind not in KINDS:
+        raise TopologyError(f"{where}: no grouping {edge.grouping.kind!r}; use one of elastream.groupings")
+    columns = graph[edge.source].schema.names
+    if edge.grouping.kind in ("fields", "partial_key") and not edge.grouping.columns:
+        raise TopologyError(f"{where}: grouping {edge.grouping.kind} without a key column; write {edge.grouping.kind}('id')")
+    for column in edge.grouping.columns:
+        if column not in columns:
+            raise TopologyError(
+                f"{where}: grouping {edge.grouping} wants column {column!r}, but {edge.source!r} gives "
+                f"{', '.join(columns)}; name one of these, or add {column!r} to the schema of {edge.source!r}"
+            )
+
+
+def _columns(schema: object) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)  # type: ignore[attr-defined]

@@ -1,0 +1,49 @@
+"""How the tuples of one edge are shared out among the replicas of the operator behind it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """One way to choose a lane. `columns` are those that the choice reads."""
+
+    kind: str
+    columns: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind}({', '.join(self.columns)})" if self.columns else self.kind
+
+
+shuffle = Grouping("shuffle")
+"""Evenly over the active replicas, to within one tuple a task."""
+
+none = Grouping("none")
+"""The user does not care; today that is shuffle."""
+
+all_ = Grouping("all")
+"""Every active replica gets every tuple."""
+
+global_ = Grouping("global")
+"""Every tuple to the first active replica."""
+
+local = Grouping("local")
+"""The replica of the same number as the sender's, so that neighbours stay together."""
+
+
+def fields(*columns: str) -> Grouping:
+    """Tuples that agree in these columns go to the same replica."""
+    return Grouping("fields", columns)
+
+
+def partial_key(*columns: str) -> Grouping:
+    """Each key has two replicas to go to; the one with less in front of it gets the tuple."""
+    return Grouping("partial_key", columns)
+
+
+def direct(column: str) -> Grouping:
+    """The sender names the replica: the column holds its number, counted among the active ones."""
+    return Grouping("direct", (column,))
+
+
+KEYED = frozenset({"fields", "partial_key", "direct"})
+KINDS = KEYED | {"shuffle", "none", "all", "global", "local"}

@@ -1,0 +1,73 @@
+"""The parts of a graph, frozen: operators, the replicas they may have, the edges between them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NewType
+
+import pyarrow as pa
+
+from elastream.topology.groupings import Grouping
+
+OperatorName = NewType("OperatorName", str)
+
+LARGEST_POOL = 1024
+"""More lanes than this for one operator is a typing error, not a deployment."""
+
+
+class Kind(StrEnum):
+    """What an operator's function takes and gives."""
+
+    SOURCE = "source"
+    MAP = "map"
+    FLAT_MAP = "flat_map"
+    FILTER = "filter"
+    BATCH = "batch"
+    PANDAS = "pandas"
+    SINK = "sink"
+    OUTPUT = "output"
+
+    @property
+    def ends_the_graph(self) -> bool:
+        return self in (Kind.SINK, Kind.OUTPUT)
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """How many replicas an operator may have, and with how many it starts."""
+
+    least: int
+    most: int
+    start: int
+
+    def __str__(self) -> str:
+        return str(self.start) if self.least == self.most else f"{self.start} of {self.least}..{self.most}"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One vertex of the graph."""
+
+    name: OperatorName
+    kind: Kind
+    function: Callable[..., Any] | None
+    """What runs on each row or batch; a source has its spec instead, an output nothing."""
+
+    schema: pa.Schema
+    """The columns that leave it; for a sink or an output, those that enter."""
+
+    replicas: Replicas
+    chained: bool = False
+    """True when it runs inside the task of its predecessor and has no lanes of its own."""
+
+    source: Any = None
+    """A source's spec: see `elastream.sources`."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Tuples of `source` go to `target`, shared out by `grouping`."""
+
+    source: OperatorName
+    target: OperatorName
+    grouping: Grouping

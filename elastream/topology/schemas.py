@@ -1,0 +1,133 @@
+"""Column declarations: a Spark DDL string or an Arrow schema enters, an Arrow schema leaves."""
+
+import re
+from typing import NoReturn
+
+import pyarrow as pa
+
+from elastream.errors import TopologyError
+
+DUE = "_due"
+"""The column every tuple carries: the time at which it was due to enter the topology."""
+
+DUE_TYPE = pa.timestamp("us", tz="UTC")
+
+_ATOMS: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "tinyint": pa.int8(),
+    "short": pa.int16(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+
+_TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z_0-9]*|\d+|[<>,:()])")
+
+
+def parse_schema(declared: "str | pa.Schema") -> pa.Schema:
+    """Turn `"id long, words array<string>"` into an Arrow schema; an Arrow schema stays what it is."""
+    schema = declared if isinstance(declared, pa.Schema) else _Ddl(declared).columns()
+    names = schema.names
+    if len(set(names)) < len(names):
+        raise TopologyError(f"schema {names}: each column once; rename the second one")
+    if DUE in names:
+        raise TopologyError(f"schema {names}: {DUE!r} is kept for the time a tuple was due; rename the column")
+    return schema
+
+
+def stored(schema: pa.Schema) -> pa.Schema:
+    """The schema as it waits in a lane: the declared columns, then the due time."""
+    return schema.append(pa.field(DUE, DUE_TYPE))
+
+
+class _Ddl:
+    """A recursive-descent reader of Spark's column declarations."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = _TOKEN.findall(text)
+        self._at = 0
+        if "".join(self._tokens) != re.sub(r"\s+", "", text):
+            self._fail("letters, digits and < > , : ( )")
+
+    def columns(self) -> pa.Schema:
+        fields = [self._field(separator="")]
+        while self._peek() == ",":
+            self._next()
+            fields.append(self._field(separator=""))
+        if self._peek():
+            self._fail("a comma or the end")
+        return pa.schema(fields)
+
+    def _field(self, separator: str) -> pa.Field:
+        name = self._next()
+        if not re.match(r"[A-Za-z_]", name):
+            self._fail("a column name")
+        if separator:
+            self._expect(separator)
+        return pa.field(name, self._type())
+
+    def _type(self) -> pa.DataType:
+        word = self._next().lower()
+        if word in _ATOMS:
+            return _ATOMS[word]
+        if word == "decimal":
+            self._expect("(")
+            precision = self._number()
+            self._expect(",")
+            scale = self._number()
+            self._expect(")")
+            return pa.decimal128(precision, scale)
+        if word == "array":
+            self._expect("<")
+            item = self._type()
+            self._expect(">")
+            return pa.list_(item)
+        if word == "map":
+            self._expect("<")
+            key = self._type()
+            self._expect(",")
+            value = self._type()
+            self._expect(">")
+            return pa.map_(key, value)
+        if word == "struct":
+            self._expect("<")
+            fields = [self._field(separator=":")]
+            while self._peek() == ",":
+                self._next()
+                fields.append(self._field(separator=":"))
+            self._expect(">")
+            return pa.struct(fields)
+        self._fail(f"a type such as {', '.join(sorted(_ATOMS))}, decimal, array, map, struct; got {word!r}")
+
+    def _number(self) -> int:
+        word = self._next()
+        if not word.isdigit():
+            self._fail("a number")
+        return int(word)
+
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _next(self) -> str:
+        word = self._peek()
+        if not word:
+            self._fail("more; it ends too early")
+        self._at += 1
+        return word
+
+    def _expect(self, word: str) -> None:
+        if self._next() != word:
+            self._fail(f"{word!r}")
+
+    def _fail(self, wanted: str) -> NoReturn:
+        raise TopologyError(f"schema {self._text!r}: expected {wanted}; write it as in 'id long, name string'")

@@ -1,0 +1,142 @@
+"""What a user writes: a topology takes operators until it is built, then it is frozen."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from elastream.errors import TopologyError
+from elastream.topology import groupings
+from elastream.topology.check import checked_graph
+from elastream.topology.graph import Graph
+from elastream.topology.groupings import Grouping
+from elastream.topology.operators import Edge, Kind, Operator, OperatorName, Replicas
+from elastream.topology.schemas import parse_schema
+
+Function = Callable[..., Any]
+After = str | Sequence[str]
+Groupings = Grouping | dict[str, Grouping]
+ReplicaRange = int | tuple[int, int]
+
+
+class Topology:
+    """A graph of operators in the making. `build()` checks it and gives the frozen `Graph`.
+
+    Every operator names those it comes `after`. `replicas` is how many it may have, `(least, most)` or one
+    number; `start` is how many it has when the run begins (default: the least).
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._operators: list[Operator] = []
+        self._edges: list[Edge] = []
+        self._graph: Graph | None = None
+
+    def source(self, name: str, spec: Any, *, replicas: int = 1) -> "Topology":
+        """Where tuples enter: `sources.replay(...)` or `sources.dataframe(...)`."""
+        schema = getattr(spec, "schema", None)
+        if not isinstance(schema, pa.Schema):
+            raise TopologyError(
+                f"source {name!r}: expected a spec from elastream.sources, got {type(spec).__name__}; "
+                "write sources.replay(...) or sources.dataframe(...)"
+            )
+        self._open(name)
+        sizes = _replicas(name, replicas, None)
+        self._operators.append(Operator(OperatorName(name), Kind.SOURCE, None, schema, sizes, source=spec))
+        return self
+
+    def map(self, name: str, function: Function, **how: Any) -> "Topology":
+        """`function(row: dict) -> dict`: one tuple in, one out."""
+        return self._add(name, Kind.MAP, function, **how)
+
+    def flat_map(self, name: str, function: Function, **how: Any) -> "Topology":
+        """`function(row: dict) -> iterable of dict`: one tuple in, any number out."""
+        return self._add(name, Kind.FLAT_MAP, function, **how)
+
+    def filter(self, name: str, function: Function, **how: Any) -> "Topology":
+        """`function(row: dict) -> bool`: true keeps the tuple."""
+        return self._add(name, Kind.FILTER, function, **how)
+
+    def batch(self, name: str, function: Function, **how: Any) -> "Topology":
+        """`function(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch or Table`."""
+        return self._add(name, Kind.BATCH, function, **how)
+
+    def pandas(self, name: str, function: Function, **how: Any) -> "Topology":
+        """`function(frame: pandas.DataFrame) -> pandas.DataFrame`."""
+        return self._add(name, Kind.PANDAS, function, **how)
+
+    def sink(self, name: str, function: Function, **how: Any) -> "Topology":
+        """`function(batch: pyarrow.RecordBatch, delivery: Delivery)` writes outside.
+
+        A tick that is repeated after a crash gives the same rows under the same `delivery.id`, so a sink that
+        remembers ids is exactly-once.
+        """
+        return self._add(name, Kind.SINK, function, **how)
+
+    def output(self, name: str, **how: Any) -> "Topology":
+        """Tuples that wait to be read from outside, as a table or as a streaming DataFrame."""
+        return self._add(name, Kind.OUTPUT, None, **how)
+
+    def build(self) -> Graph:
+        """Check everything and freeze."""
+        if self._graph is None:
+            self._graph = checked_graph(self.name, self._operators, self._edges)
+        return self._graph
+
+    def __str__(self) -> str:
+        return str(self.build())
+
+    def _repr_html_(self) -> str:
+        return self.build()._repr_html_()
+
+    def _add(
+        self,
+        name: str,
+        kind: Kind,
+        function: Function | None,
+        *,
+        after: After,
+        grouping: Groupings = groupings.shuffle,
+        replicas: ReplicaRange = 1,
+        start: int | None = None,
+        schema: str | pa.Schema | None = None,
+        chain: bool = False,
+    ) -> "Topology":
+        self._open(name)
+        before = [after] if isinstance(after, str) else list(after)
+        if not before:
+            raise TopologyError(f"operator {name!r}: comes after nothing; name one with after='...'")
+        if function is not None and not callable(function):
+            raise TopologyError(
+                f"operator {name!r}: expected a function, got {type(function).__name__}; pass a def or a lambda"
+            )
+        if chain and (grouping is not groupings.shuffle or replicas != 1 or start is not None):
+            raise TopologyError(
+                f"operator {name!r}: chained, so it runs in its predecessor's replicas; remove grouping, replicas and start"
+            )
+        columns = self._columns(name, kind, schema, before)
+        self._operators.append(
+            Operator(OperatorName(name), kind, function, columns, _replicas(name, replicas, start), chained=chain)
+        )
+        for predecessor in before:
+            chosen = grouping.get(predecessor, groupings.shuffle) if isinstance(grouping, dict) else grouping
+            self._edges.append(Edge(OperatorName(predecessor), OperatorName(name), chosen))
+        return self
+
+    def _columns(self, name: str, kind: Kind, schema: str | pa.Schema | None, before: list[str]) -> pa.Schema:
+        """What leaves the operator: as declared, else what enters."""
+        if schema is None:
+            known = [o.schema for o in self._operators if o.name in before]
+            return known[0] if known else pa.schema([])
+        if kind in (Kind.FILTER, Kind.SINK, Kind.OUTPUT):
+            raise TopologyError(f"operator {name!r}: a {kind} does not change the columns; remove schema")
+        return parse_schema(schema)
+
+    def _open(self, name: str) -> None:
+        if self._graph is not None:
+            raise TopologyError(f"operator {name!r}: topology {self.name!r} is built and frozen; declare a new Topology")
+
+
+def _replicas(name: str, replicas: ReplicaRange, start: int | None) -> Replicas:
+    least, most = replicas if isinstance(replicas, tuple) else (replicas, replicas)
+    return Replicas(least, most, least if start is None else start)
