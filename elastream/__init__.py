@@ -7,7 +7,8 @@ from elastream import workload
 from elastream.topology import Graph, Topology, groupings
 
 if TYPE_CHECKING:
-    from elastream.engine import TICK_SETTINGS, Delivery, Handle, Settings, run, sources
+    from elastream.engine import TICK_SETTINGS as TICK_SETTINGS
+    from elastream.engine import Delivery, Handle, Settings, run, sources
     from elastream.engine import tick_session as session
 
 __all__ = [

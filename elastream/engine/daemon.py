@@ -10,11 +10,6 @@ import numpy  # noqa: F401
 import pandas  # noqa: F401
 import pyarrow.compute
 import pyarrow.ipc  # noqa: F401
-import pyspark.sql.datasource
-import pyspark.sql.pandas.serializers
-import pyspark.sql.pandas.types
-import pyspark.sql.worker.plan_data_source_read
-import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import elastream.engine.task  # noqa: F401

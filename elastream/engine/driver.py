@@ -35,7 +35,15 @@ class Driver:
     """Keeps the book, the plan and the measurements of one run."""
 
     def __init__(
-        self, graph: Graph, settings: Settings, store: Store, run: str, mailbox: Mailbox, *, slots: int, cores: int,
+        self,
+        graph: Graph,
+        settings: Settings,
+        store: Store,
+        run: str,
+        mailbox: Mailbox,
+        *,
+        slots: int,
+        cores: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._graph = graph
@@ -88,7 +96,9 @@ class Driver:
         self._send(warm=True)
 
     def _begin(self) -> None:
-        sizes = {operator.name: tuple(range(operator.replicas.start)) for operator in self._graph.served}
+        sizes: dict[str, tuple[int, ...]] = {
+            operator.name: tuple(range(operator.replicas.start)) for operator in self._graph.served
+        }
         self._plan = Plan(self._clock(), self._settings.budget_s, sizes)
         self._commit(Entry(0, self._run, -1, self._clock(), plan=self._plan.to_json()))
 
@@ -102,7 +112,9 @@ class Driver:
                     f"does not have; put it back until they are served, or run with discard=({name!r},)"
                 )
         stored = Plan.from_json(self._book.plan)
-        active = {operator.name: self._kept_size(operator.name, stored) for operator in self._graph.served}
+        active: dict[str, tuple[int, ...]] = {
+            operator.name: self._kept_size(operator.name, stored) for operator in self._graph.served
+        }
         takes = tuple(t for t in stored.takes if t[0] in active)
         intakes = tuple(i for i in stored.intakes if i.source in self._graph)
         self._estimates = Estimates(stored.service_s, stored.fan_out)
@@ -120,7 +132,9 @@ class Driver:
 
     def _write_off(self, discard: tuple[str, ...]) -> None:
         """What the user discards counts as dropped."""
-        dropped = [(lane, len(queue)) for lane, queue in self._book.lanes.items() if lane.operator in discard and len(queue)]
+        dropped = [
+            (lane, len(queue)) for lane, queue in self._book.lanes.items() if lane.operator in discard and len(queue)
+        ]
         counts: dict[str, dict[str, float]] = {}
         for lane, rows in dropped:
             its = counts.setdefault(lane.operator, {"overflowed": 0})
@@ -128,7 +142,12 @@ class Driver:
         consumed = tuple((lane.operator, lane.lane, rows) for lane, rows in dropped)
         self._commit(
             Entry(
-                self._book.tick + 1, self._book.run, self._book.batch, self._clock(), consumed, counts=counts,
+                self._book.tick + 1,
+                self._book.run,
+                self._book.batch,
+                self._clock(),
+                consumed,
+                counts=counts,
                 plan=self._plan.to_json(),
             )
         )

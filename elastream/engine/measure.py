@@ -39,7 +39,9 @@ class Measurements:
         """All ticks that ended in the last `seconds` before the newest; at least the newest."""
         ticks = list(self._ticks)
         recent = [tick for tick in ticks if tick.ended_s > ticks[-1].ended_s - seconds] if ticks else []
-        before = ticks[-len(recent) - 1].ended_s if len(recent) < len(ticks) else (recent[0].started_s if recent else 0.0)
+        before = (
+            ticks[-len(recent) - 1].ended_s if len(recent) < len(ticks) else (recent[0].started_s if recent else 0.0)
+        )
         latencies = Latencies()
         counts: dict[str, Counter[str]] = {operator.name: Counter() for operator in self._graph.operators}
         busy: Counter[LaneId] = Counter()
@@ -49,7 +51,7 @@ class Measurements:
             latencies.merge(tick.settled.latencies)
             for name, its in tick.settled.counts.items():
                 if name in counts:
-                    counts[name].update(its)  # type: ignore[arg-type]
+                    counts[name].update(its)
             for receipt in tick.settled.receipts:
                 lane = LaneId(receipt.operator, receipt.lane)
                 lanes.setdefault(lane, Counter())["processed"] += receipt.processed
@@ -58,8 +60,10 @@ class Measurements:
                     sent[target][receipt.operator] += rows
             for piece in tick.settled.appended:
                 lanes.setdefault(LaneId(piece.operator, piece.lane), Counter())["received"] += piece.slice.rows
-        operators = {
-            operator.name: self._operator(operator.name, counts[operator.name], sent[operator.name], lanes, busy, book, active)
+        operators: dict[str, OperatorObservation] = {
+            operator.name: self._operator(
+                operator.name, counts[operator.name], sent[operator.name], lanes, busy, book, active
+            )
             for operator in self._graph.operators
         }
         total = sum(counts.values(), Counter[str]())

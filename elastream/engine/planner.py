@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from elastream.engine.estimates import Estimates
@@ -78,7 +79,13 @@ class Plan:
 
 
 def make_plan(
-    graph: Graph, settings: Settings, book: Book, estimates: Estimates, active: dict[str, tuple[int, ...]], slots: int, now_s: float
+    graph: Graph,
+    settings: Settings,
+    book: Book,
+    estimates: Estimates,
+    active: dict[str, tuple[int, ...]],
+    slots: int,
+    now_s: float,
 ) -> Plan:
     """Give every lane that has work as many tuples as its operator is expected to serve in the tick's budget."""
     waiting = {lane: len(queue) for lane, queue in book.lanes.items() if len(queue) and _is_served(graph, lane)}
@@ -96,19 +103,26 @@ def make_plan(
         intake
         for source in graph.sources
         if isinstance(source.source, Replay)
-        for intake in _intakes(source.name, source.source, source.replicas.start, book, estimates, room, budget_s, now_s)
+        for intake in _intakes(
+            source.name, source.source, source.replicas.start, book, estimates, room, budget_s, now_s
+        )
     ]
     outputs = tuple(operator.name for operator in graph.operators if operator.kind is Kind.OUTPUT)
     return Plan(
-        now_s, budget_s, active, tuple(takes), tuple(intakes), dict(estimates.service_s), dict(estimates.fan_out), outputs
+        now_s,
+        budget_s,
+        active,
+        tuple(takes),
+        tuple(intakes),
+        dict(estimates.service_s),
+        dict(estimates.fan_out),
+        outputs,
     )
 
 
 def make_tasks(graph: Graph, plan: Plan, book: Book, tick: int, cores: int) -> list[TaskWork]:
     """Turn a plan into tasks: a lane with much to do has one for itself, the others share."""
-    queued = {
-        name: tuple(len(book.queue(LaneId(name, lane))) for lane in lanes) for name, lanes in plan.active.items()
-    }
+    queued = {name: tuple(len(book.queue(LaneId(name, lane))) for lane in lanes) for name, lanes in plan.active.items()}
     works: list[tuple[float, LaneWork | SourceWork]] = []
     for operator, lane, rows in plan.takes:
         service_s = plan.service_s.get(operator)
@@ -124,9 +138,9 @@ def make_tasks(graph: Graph, plan: Plan, book: Book, tick: int, cores: int) -> l
     tasks = []
     for share in _pack(works, cores):
         lanes = tuple(work for work in share if isinstance(work, LaneWork))
-        schemas = {piece.schema: book.schemas[piece.schema] for work in lanes for piece in work.slices}
+        schemas: dict[str, str] = {piece.schema: book.schemas[piece.schema] for work in lanes for piece in work.slices}
         sources = tuple(work for work in share if isinstance(work, SourceWork))
-        tasks.append(TaskWork(tick, plan.planned_s, plan.active, queued, dict(schemas), lanes, sources))
+        tasks.append(TaskWork(tick, plan.planned_s, plan.active, queued, schemas, lanes, sources))
     return tasks
 
 
@@ -176,7 +190,7 @@ def _intakes(
         return [Intake(name, 0, first, None, most)] if most else []
     stop = min(replay.arrivals.due_by(now_s - state["origin_s"]), first + quota * parts, first + room.for_sender(name))
     edges = [first + (stop - first) * part // parts for part in range(parts + 1)]
-    return [Intake(name, part, a, b, b - a) for part, (a, b) in enumerate(zip(edges, edges[1:], strict=False)) if b > a]
+    return [Intake(name, part, a, b, b - a) for part, (a, b) in enumerate(pairwise(edges)) if b > a]
 
 
 class _Room:

@@ -3,13 +3,15 @@
 It travels inside the data source as bytes and is opened once per worker process, not once per task.
 """
 
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import pyarrow as pa
 from pyspark import cloudpickle
 
 from elastream.engine.settings import Settings
+from elastream.engine.sources import Stream
 from elastream.lanes import Store
 from elastream.topology import Graph, parse_schema
 
@@ -30,14 +32,20 @@ class Program:
     """Names this base among all others, for sinks that remember deliveries."""
 
     def to_bytes(self) -> bytes:
-        data: bytes = cloudpickle.dumps(self)
+        """With the driver's search path, so that workers on this machine find the modules that the functions are in."""
+        # How a streaming DataFrame is opened is the driver's affair, and cannot travel.
+        operators = tuple(replace(o, source=None) if isinstance(o.source, Stream) else o for o in self.graph.operators)
+        program = replace(self, graph=replace(self.graph, operators=operators))
+        data: bytes = cloudpickle.dumps((sys.path, cloudpickle.dumps(program)))  # type: ignore[no-untyped-call]
         return data
 
 
 @lru_cache(maxsize=4)
 def load_program(data: bytes) -> tuple[Program, Store]:
     """The same bytes give the same objects for as long as the worker lives."""
-    program: Program = cloudpickle.loads(data)
+    search_path, inner = cloudpickle.loads(data)
+    sys.path.extend(path for path in search_path if path not in sys.path)
+    program: Program = cloudpickle.loads(inner)
     return program, Store(program.base)
 
 

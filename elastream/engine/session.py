@@ -2,9 +2,13 @@
 
 import os
 import sys
+from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from elastream.engine.noise import filtered_stderr
 from elastream.errors import SettingError
 
 TICK_SETTINGS = {
@@ -22,10 +26,11 @@ TICK_SETTINGS = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.task.maxFailures": "4",
-    "spark.log.level": "ERROR",
 }
 
 NEEDED = ("spark.python.daemon.module",)
+
+_LOGGING = Path(__file__).with_name("log4j2.properties").absolute()
 
 
 def tick_session(master: str | None, lanes: int, extra: dict[str, str] | None = None) -> SparkSession:
@@ -36,10 +41,16 @@ def tick_session(master: str | None, lanes: int, extra: dict[str, str] | None = 
     chosen = master or f"local[{slots},4]"
     if chosen.startswith("local[") and "," not in chosen:
         chosen = chosen.replace("]", ",4]")
-    builder = SparkSession.builder.master(chosen).appName("elastream")
-    for name, value in (TICK_SETTINGS | (extra or {})).items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    settings = TICK_SETTINGS | {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"}
+    if chosen.startswith("local"):
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    conf = SparkConf().setMaster(chosen).setAppName("elastream").setAll(list((settings | (extra or {})).items()))
+    if SparkContext._gateway is None:
+        writing = filtered_stderr()
+        SparkContext(conf=conf, gateway=launch_gateway(conf, {"stderr": writing}))
+        os.close(writing)
+    return SparkSession.builder.config(conf=conf).getOrCreate()
 
 
 def check_session(spark: SparkSession) -> None:
@@ -59,4 +70,4 @@ def slots_of(spark: SparkSession) -> int:
 def cores_of(spark: SparkSession) -> int:
     """How many tasks can compute at once: in local mode slots may be more than cores."""
     slots = slots_of(spark)
-    return min(slots, os.cpu_count() or 1) if spark.sparkContext.master.startswith("local") else slots
+    return min(slots, os.cpu_count() or 1) if str(spark.sparkContext.master).startswith("local") else slots

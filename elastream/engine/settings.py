@@ -13,7 +13,7 @@ class Settings:
     budget_s: float = 0.2
     """How long a task may work in one tick. Shorter: less latency. Longer: less overhead."""
 
-    max_budget_s: float = 1.0
+    max_budget_s: float = 0.6
     """How far the budget may grow while tuples pile up."""
 
     heartbeat_s: float = 0.5

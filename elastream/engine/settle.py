@@ -39,7 +39,7 @@ def settle(graph: Graph, settings: Settings, book: Book, receipts: list[Receipt]
     operators = [operator for receipt in receipts for operator in receipt.operators]
     consumed = tuple((r.operator, r.lane, r.consumed) for r in operators if r.consumed)
     offered = [appended for receipt in receipts for appended in receipt.appended]
-    appended, overflowed = _fit(settings, book, consumed, offered)
+    appended, overflowed = _fit(graph, settings, book, consumed, offered)
     latencies = Latencies()
     for receipt in receipts:
         if receipt.latencies:
@@ -66,9 +66,12 @@ def _next_of(receipts: list[Receipt]) -> dict[str, int]:
 
 
 def _fit(
-    settings: Settings, book: Book, consumed: tuple[tuple[str, int, int], ...], offered: list[Appended]
+    graph: Graph, settings: Settings, book: Book, consumed: tuple[tuple[str, int, int], ...], offered: list[Appended]
 ) -> tuple[list[Appended], Counter[str]]:
-    """With bounded queues that drop, cut what does not fit in a lane; it is counted, not stored."""
+    """With bounded queues that drop, cut what does not fit in a lane; it is counted, not stored.
+
+    Outputs and dead letters have left the stream: their readers come when they like, so they have no bound.
+    """
     overflowed: Counter[str] = Counter()
     if settings.q_size is None or settings.on_full == "wait":
         return offered, overflowed
@@ -80,7 +83,8 @@ def _fit(
     kept = []
     for piece in offered:
         lane = LaneId(piece.operator, piece.lane)
-        fits = piece.slice.rows if piece.operator == DEAD_LETTERS else max(0, min(piece.slice.rows, room[lane]))
+        unbound = piece.operator == DEAD_LETTERS or graph[piece.operator].kind is Kind.OUTPUT
+        fits = piece.slice.rows if unbound else max(0, min(piece.slice.rows, room[lane]))
         room[lane] -= fits
         overflowed[piece.operator] += piece.slice.rows - fits
         if fits:
@@ -116,11 +120,10 @@ def _counts(graph: Graph, receipts: list[OperatorReceipt], overflowed: Counter[s
 
 def by_chain(graph: Graph, receipts: Iterable[OperatorReceipt]) -> dict[str, list[OperatorReceipt]]:
     """The receipts of each chain under the name of its head."""
-    head_of = {
+    head_of: dict[str, str] = {
         member.name: head.name for head in (*graph.sources, *graph.served) for member in graph.chain(head.name)
     }
     chains: dict[str, list[OperatorReceipt]] = {}
     for receipt in receipts:
         chains.setdefault(head_of[receipt.operator], []).append(receipt)
     return chains
-

@@ -56,8 +56,11 @@ def replay(arrivals: Arrivals, schema: str | pa.Schema = "id long", make: Make |
     return Replay(arrivals, columns, make)
 
 
-def dataframe(frame: DataFrame | Callable[[SparkSession], DataFrame], schema: str | pa.Schema | None = None,
-              due: str | None = None) -> Stream:
+def dataframe(
+    frame: DataFrame | Callable[[SparkSession], DataFrame],
+    schema: str | pa.Schema | None = None,
+    due: str | None = None,
+) -> Stream:
     """Read a streaming DataFrame, given as it is or as a function of the session (then with its schema)."""
     if callable(frame):
         if schema is None:
@@ -66,7 +69,9 @@ def dataframe(frame: DataFrame | Callable[[SparkSession], DataFrame], schema: st
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if not frame.isStreaming:
-        raise TopologyError("dataframe: expected a streaming DataFrame, got a static one; read it with spark.readStream")
+        raise TopologyError(
+            "dataframe: expected a streaming DataFrame, got a static one; read it with spark.readStream"
+        )
     found = to_arrow_schema(frame.schema, timezone="UTC")
     plain = pa.schema([pa.field(field.name, field.type) for field in found])
     return Stream(parse_schema(plain if schema is None else schema), lambda spark: frame, due)

@@ -53,7 +53,9 @@ def run_task(program: Program, store: Store, work: TaskWork) -> Receipt:
         return Receipt.failed(error)
 
 
-def route_batch(program: Program, store: Store, work: TaskWork, source: str, batches: Iterator[pa.RecordBatch]) -> Receipt:
+def route_batch(
+    program: Program, store: Store, work: TaskWork, source: str, batches: Iterator[pa.RecordBatch]
+) -> Receipt:
     """The same for the rows of a streaming DataFrame, which Spark has read already."""
     task = _Task(program, store, work)
     try:
@@ -91,7 +93,8 @@ class _Task:
         rows = replay.rows(work.first, stop)
         due = (replay.arrivals.due_times(work.first, stop) + work.origin_s) * 1e6
         batch = rows.append_column(
-            pa.field(DUE, stored(replay.schema).field(DUE).type), pa.array(due.astype(np.int64)).cast(pa.timestamp("us", "UTC"))
+            pa.field(DUE, stored(replay.schema).field(DUE).type),
+            pa.array(due.astype(np.int64)).cast(pa.timestamp("us", "UTC")),
         )
         self._enter(work.source, work.part, batch, started)
 
@@ -185,10 +188,7 @@ class _Task:
         if not batch.num_rows:
             return batch if operator.kind is Kind.SINK else _nothing(operator)
         wall, cpu = time.perf_counter(), time.thread_time()
-        if operator.kind is Kind.SINK:
-            made = self._deliver(operator, receipt, batch)
-        else:
-            made = apply(operator, batch)
+        made = self._deliver(operator, receipt, batch) if operator.kind is Kind.SINK else apply(operator, batch)
         receipt.busy_s += time.perf_counter() - wall
         receipt.cpu_s += time.thread_time() - cpu
         if made.failures and self._program.settings.on_error == "stop":
@@ -214,7 +214,9 @@ class _Task:
         except Exception as error:
             rows = batch.drop_columns([DUE]).to_pylist()
             times = np.asarray(batch.column(DUE)).astype(np.int64)
-            return Made(batch.slice(0, 0), [Failure(r, describe(error), int(t)) for r, t in zip(rows, times, strict=True)])
+            return Made(
+                batch.slice(0, 0), [Failure(r, describe(error), int(t)) for r, t in zip(rows, times, strict=True)]
+            )
         receipt.finished += batch.num_rows
         self._finished.append(batch.column(DUE))
         return Made(batch)

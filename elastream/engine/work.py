@@ -54,7 +54,8 @@ class TaskWork:
     def from_json(cls, text: str) -> "TaskWork":
         document = json.loads(text)
         document["lanes"] = tuple(
-            LaneWork(**{**work, "slices": tuple(Slice(*piece) for piece in work["slices"])}) for work in document["lanes"]
+            LaneWork(**{**work, "slices": tuple(Slice(*piece) for piece in work["slices"])})
+            for work in document["lanes"]
         )
         document["sources"] = tuple(SourceWork(**work) for work in document["sources"])
         return cls(**document)

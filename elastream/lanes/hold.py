@@ -7,7 +7,7 @@ import socket
 import time
 import uuid
 from collections.abc import Callable
-from typing import IO
+from typing import IO, Any
 
 from elastream.errors import BaseInUse, BaseUnusable
 from elastream.lanes.sealed import seal, unseal
@@ -81,7 +81,7 @@ class Hold:
         except OSError as error:
             raise BaseUnusable(f"base {self._store}: cannot be written: {error}") from None
 
-    def _lease(self) -> "dict[str, str | float] | None":
+    def _lease(self) -> dict[str, Any] | None:
         if not self._store.exists("lease.json"):
             return None
         return unseal("lease", self._store.read("lease.json"), f"{self._store}/lease.json")

@@ -6,7 +6,7 @@ from elastream.errors import Damaged
 from elastream.lanes.book import Book
 from elastream.lanes.ledger import Ledger
 from elastream.lanes.sealed import seal, unseal
-from elastream.lanes.segments import LaneId, Slice
+from elastream.lanes.segments import LaneId, SchemaId, Slice
 from elastream.lanes.store import Store
 
 FOLDER = "readers"
@@ -18,7 +18,7 @@ class Waiting:
 
     first: int
     slices: tuple[Slice, ...]
-    schemas: dict[str, str]
+    schemas: dict[SchemaId, str]
 
     @property
     def stop(self) -> int:

@@ -23,7 +23,9 @@ def unseal(kind: str, data: bytes, where: str) -> dict[str, Any]:
         header = json.loads(header_line)
         found, version, size, checksum = header["format"], header["version"], header["bytes"], header["crc32"]
     except (ValueError, TypeError, KeyError):
-        raise Damaged(f"{where}: no header of an elastream-{kind}; restore the file from a copy and start again") from None
+        raise Damaged(
+            f"{where}: no header of an elastream-{kind}; restore the file from a copy and start again"
+        ) from None
     if found != f"elastream-{kind}":
         raise Damaged(f"{where}: expected an elastream-{kind}, got {found!r}; restore the file and start again")
     if version != VERSION:

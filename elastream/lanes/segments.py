@@ -117,11 +117,12 @@ def read_slice(store: Store, piece: Slice, schema: pa.Schema) -> pa.RecordBatch:
     try:
         data = store.read_range(name, piece.offset, piece.length)
     except FileNotFoundError:
-        raise Damaged(f"segment {name} in {store}: it is gone, but tuples of it wait; restore it and start again") from None
+        raise Damaged(
+            f"segment {name} in {store}: it is gone, but tuples of it wait; restore it and start again"
+        ) from None
     if data.size != piece.length or zlib.crc32(data) != piece.crc32:
         raise Damaged(
             f"segment {name} in {store}: bytes {piece.offset}..{piece.offset + piece.length} do not have "
             f"checksum {piece.crc32}; restore the file from a copy and start again"
         )
     return ipc.read_record_batch(pa.py_buffer(data), schema).slice(piece.first, piece.rows)
-

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -89,10 +90,8 @@ class Store:
                 list(pool.map(self._delete, paths))
 
     def _delete(self, path: str) -> None:
-        try:
+        with suppress(FileNotFoundError):
             self._fs.delete_file(path)
-        except FileNotFoundError:
-            pass
 
     def _make_folder(self, name: str) -> None:
         folder = os.path.dirname(name)

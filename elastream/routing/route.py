@@ -40,7 +40,7 @@ def split(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Sende
     if not batch.num_rows:
         return {}
     if grouping.kind == "all":
-        return {lane: batch for lane in to.active}
+        return dict.fromkeys(to.active, batch)
     return _by_lane(batch, lanes_of(grouping, batch, to, sender))
 
 
@@ -75,7 +75,8 @@ def _shuffle(rows: int, active: Lanes, turn: int) -> Lanes:
 def _owner(hashes: npt.NDArray[np.uint64], lanes: int) -> Lanes:
     """The lane that owns a key's group, when the groups are dealt out in equal ranges."""
     groups = (hashes % np.uint64(KEY_GROUPS)).astype(np.int64)
-    return groups * lanes // KEY_GROUPS
+    owners: Lanes = groups * lanes // KEY_GROUPS
+    return owners
 
 
 def _partial_key(hashes: npt.NDArray[np.uint64], to: Snapshot) -> Lanes:
@@ -88,7 +89,7 @@ def _partial_key(hashes: npt.NDArray[np.uint64], to: Snapshot) -> Lanes:
     second = (first + 1 + step) % n
     low, high = np.minimum(first, second), np.maximum(first, second)
     load = np.asarray(to.queued or np.zeros(n), np.int64).copy()
-    chosen = high
+    chosen: Lanes = high
     pairs, where, counts = np.unique(low * n + high, return_inverse=True, return_counts=True)
     by_pair = np.argsort(where, kind="stable")
     ends = np.cumsum(counts)
@@ -108,7 +109,8 @@ def _direct(batch: pa.RecordBatch, column: str, lanes: int) -> Lanes:
             f"grouping direct({column}): expected a whole number in every row, got {numbers.type} with "
             f"{numbers.null_count} nulls; fill the column with replica numbers from 0"
         )
-    return np.asarray(numbers).astype(np.int64) % lanes
+    chosen: Lanes = np.asarray(numbers).astype(np.int64) % lanes
+    return chosen
 
 
 def _by_lane(batch: pa.RecordBatch, lanes: Lanes) -> dict[int, pa.RecordBatch]:

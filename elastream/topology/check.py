@@ -54,7 +54,9 @@ def _replicas(operator: Operator) -> None:
                 f"operator {operator.name!r}: replicas must be 1..{LARGEST_POOL}, got {number!r}; set replicas=(1, 8)"
             )
     if least > most:
-        raise TopologyError(f"operator {operator.name!r}: replicas ({least}, {most}) go down; set replicas=({most}, {least})")
+        raise TopologyError(
+            f"operator {operator.name!r}: replicas ({least}, {most}) go down; set replicas=({most}, {least})"
+        )
     if not least <= start <= most:
         raise TopologyError(
             f"operator {operator.name!r}: start must be {least}..{most}, got {start}; set start={least}"
@@ -110,7 +112,9 @@ def _chaining(graph: Graph, operator: Operator) -> None:
             f"{', '.join(repr(e.target) for e in siblings if e.target != operator.name)}; remove chain=True"
         )
     if graph[before[0].source].kind is Kind.SOURCE and operator.kind.ends_the_graph:
-        raise TopologyError(f"operator {operator.name!r}: a {operator.kind} cannot be chained to a source; remove chain=True")
+        raise TopologyError(
+            f"operator {operator.name!r}: a {operator.kind} cannot be chained to a source; remove chain=True"
+        )
     if operator.kind is Kind.OUTPUT:
         raise TopologyError(f"output {operator.name!r}: an output is a lane to read from; remove chain=True")
 
@@ -121,7 +125,9 @@ def _grouping(graph: Graph, edge: Edge) -> None:
         raise TopologyError(f"{where}: no grouping {edge.grouping.kind!r}; use one of elastream.groupings")
     columns = graph[edge.source].schema.names
     if edge.grouping.kind in ("fields", "partial_key") and not edge.grouping.columns:
-        raise TopologyError(f"{where}: grouping {edge.grouping.kind} without a key column; write {edge.grouping.kind}('id')")
+        raise TopologyError(
+            f"{where}: grouping {edge.grouping.kind} without a key column; write {edge.grouping.kind}('id')"
+        )
     for column in edge.grouping.columns:
         if column not in columns:
             raise TopologyError(

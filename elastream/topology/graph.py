@@ -67,5 +67,3 @@ class Graph:
 
     def __reduce__(self) -> tuple[type["Graph"], tuple[object, ...]]:
         return (Graph, (self.name, self.operators, self.edges))
-
-

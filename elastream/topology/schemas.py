@@ -107,7 +107,7 @@ class _Ddl:
                 fields.append(self._field(separator=":"))
             self._expect(">")
             return pa.struct(fields)
-        self._fail(f"a type such as {', '.join(sorted(_ATOMS))}, decimal, array, map, struct; got {word!r}")
+        return self._fail(f"a type such as {', '.join(sorted(_ATOMS))}, decimal, array, map, struct; got {word!r}")
 
     def _number(self) -> int:
         word = self._next()

@@ -134,7 +134,9 @@ class Topology:
 
     def _open(self, name: str) -> None:
         if self._graph is not None:
-            raise TopologyError(f"operator {name!r}: topology {self.name!r} is built and frozen; declare a new Topology")
+            raise TopologyError(
+                f"operator {name!r}: topology {self.name!r} is built and frozen; declare a new Topology"
+            )
 
 
 def _replicas(name: str, replicas: ReplicaRange, start: int | None) -> Replicas:

@@ -6,6 +6,7 @@ Inside, a workload is the running count of tuples at the ends of its steps; with
 import csv
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,13 @@ class Arrivals:
     counts: tuple[float, ...]
     """How many tuples are due by then."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_ends", np.asarray(self.ends_s))
-        object.__setattr__(self, "_counts", np.asarray(self.counts))
+    @cached_property
+    def _ends(self) -> Floats:
+        return np.asarray(self.ends_s, np.float64)
+
+    @cached_property
+    def _counts(self) -> Floats:
+        return np.asarray(self.counts, np.float64)
 
     @property
     def total(self) -> int:
@@ -40,13 +45,13 @@ class Arrivals:
 
     def due_by(self, second: float) -> int:
         """How many are due at this second or before."""
-        due = float(np.interp(second, self._ends, self._counts))  # type: ignore[attr-defined]
+        due = float(np.interp(second, self._ends, self._counts))
         return min(int(due + 1e-9), self.total)
 
     def due_times(self, first: int, stop: int) -> Floats:
         """The seconds at which tuples `first` to `stop - 1` are due. The k-th is due when the count reaches k + 1."""
         wanted = np.arange(first + 1, stop + 1, dtype=np.float64)
-        counts, ends = self._counts, self._ends  # type: ignore[attr-defined]
+        counts, ends = self._counts, self._ends
         step = np.clip(np.searchsorted(counts, wanted - 1e-9, side="left"), 1, len(counts) - 1)
         share = (wanted - counts[step - 1]) / (counts[step] - counts[step - 1])
         times: Floats = ends[step - 1] + np.clip(share, 0.0, 1.0) * (ends[step] - ends[step - 1])
@@ -54,7 +59,7 @@ class Arrivals:
 
     def per_second(self, second: float) -> float:
         """The rate at this second."""
-        step = int(np.searchsorted(self._ends, second, side="right"))  # type: ignore[attr-defined]
+        step = int(np.searchsorted(self._ends, second, side="right"))
         if step <= 0 or step >= len(self.ends_s):
             return 0.0
         return (self.counts[step] - self.counts[step - 1]) / (self.ends_s[step] - self.ends_s[step - 1])

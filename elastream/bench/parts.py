@@ -1,0 +1,44 @@
+"""One part of the benchmark, in a process of its own: its name and arguments enter, one line of JSON leaves.
+
+python -m elastream.bench.parts NAME '{"argument": value}'
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from elastream.bench.floor import measure_floor
+from elastream.bench.footprint import measure_footprint
+from elastream.bench.plain import measure_plain
+from elastream.bench.rescale import measure_rescale, measure_restart
+from elastream.bench.throughput import measure_sustained, measure_throughput
+from elastream.bench.ticks import measure_ticks
+
+PARTS: dict[str, Callable[..., Any]] = {
+    "floor": measure_floor,
+    "ticks": measure_ticks,
+    "throughput": measure_throughput,
+    "sustained": measure_sustained,
+    "plain": measure_plain,
+    "rescale": measure_rescale,
+    "restart": measure_restart,
+    "footprint": measure_footprint,
+}
+
+
+def main(name: str, arguments: str) -> int:
+    result = PARTS[name](**json.loads(arguments))
+    print(json.dumps(asdict(result)), flush=True)
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        # The next part begins when this process has ended; its machine shall be free by then.
+        session.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,153 @@
+"""What a run of the benchmark found: figures of every part, and the goals they are judged by."""
+
+import json
+from dataclasses import asdict, dataclass
+from statistics import median
+from typing import Any, Literal
+
+from elastream.bench import tables
+from elastream.bench.floor import Floor
+from elastream.bench.footprint import Footprint
+from elastream.bench.rescale import Rescale, Restart
+from elastream.bench.schedule import JUDGED_LANES
+from elastream.bench.throughput import Sustained, Throughput
+from elastream.bench.ticks import TickTimes
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One figure beside what it should be."""
+
+    name: str
+    measured: float
+    limit: float
+    direction: Literal["at most", "at least"]
+    met: bool
+    aim: float | None = None
+    """What would be better still."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where it was measured, and how quiet it was there."""
+
+    cores: int
+    memory_gb: float
+    python: str
+    spark: str
+    busy_cores: tuple[float, ...]
+    """What other processes used just before each part: anything but about 0 makes the figures doubtful."""
+
+
+@dataclass(frozen=True)
+class EngineBench:
+    """Everything that was measured, in one run on one machine."""
+
+    quick: bool
+    seconds: float
+    machine: Machine
+    floors: tuple[Floor, ...]
+    ticks: tuple[TickTimes, ...]
+    throughput: tuple[Throughput, ...]
+    sustained: Sustained
+    rescales: tuple[Rescale, ...]
+    restarts: tuple[Restart, ...]
+    footprints: tuple[Footprint, ...]
+
+    @property
+    def floor_ms(self) -> float:
+        """The strictest floor: the ticks' own settings, the median of the times it was measured."""
+        return median(floor.p50_ms for floor in self.floors if floor.kind == "strict")
+
+    @property
+    def judged(self) -> TickTimes:
+        return next(times for times in self.ticks if times.lanes == JUDGED_LANES)
+
+    def best(self, system: str, work: str) -> Throughput | None:
+        """The best configuration of a system."""
+        found = [t for t in self.throughput if (t.system, t.work) == (system, work)]
+        return max(found, key=lambda t: t.per_second, default=None)
+
+    def share_of_plain(self, work: str) -> float:
+        own, plain = self.best("elastream", work), self.best("plain", work)
+        return own.per_second / plain.per_second if own and plain else 0.0
+
+    def restart_ratio(self) -> float:
+        """How many longest ticks a restart takes: work like with like as far as measured, and the worst of them.
+
+        The ticks with waiting capacity stand against a restart with nothing to do, the kindest to Spark; the overloaded
+        ones against a restart with the same work.
+        """
+        pairs = zip(
+            sorted(self.rescales, key=lambda r: r.offered_per_s), sorted(self.restarts, key=_is_busy), strict=True
+        )
+        return min(restart.median_ms / rescale.longest_ms for rescale, restart in pairs)
+
+    def goals(self) -> list[Goal]:
+        whole = self.sustained.is_whole
+        return [
+            _at_most(f"tick p50 at {JUDGED_LANES} lanes / Spark's floor", self.judged.p50_ms / self.floor_ms, 1.7, 1.3),
+            _at_most("mean four-hop latency / Spark's floor", self.judged.latency_mean_ms / self.floor_ms, 8.0),
+            _at_least("throughput with 20 µs a tuple / plain query", self.share_of_plain("20us"), 0.6, 0.9),
+            _at_least(
+                "tuples/s through four empty operators, none lost", self.sustained.finished_per_s, 400_000, also=whole
+            ),
+            _at_most("longest tick at 2 → 8 replicas / median tick", max(r.ratio for r in self.rescales), 3.0),
+            _at_least("restart of the plain query / longest tick", self.restart_ratio(), 5.0),
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return document | {"floor_ms": self.floor_ms, "goals": [asdict(goal) for goal in self.goals()]}
+
+    def to_markdown(self) -> str:
+        floor_ms = self.floor_ms
+        return (
+            "\n\n".join(
+                [
+                    "# The engine beside Spark itself",
+                    self._where(),
+                    tables.table(
+                        ["goal", "measured", "limit", "aim", "met"],
+                        [
+                            [
+                                goal.name,
+                                tables.number(goal.measured),
+                                f"{goal.direction} {tables.number(goal.limit)}",
+                                tables.number(goal.aim) if goal.aim else "",
+                                "yes" if goal.met else "**no**",
+                            ]
+                            for goal in self.goals()
+                        ],
+                    ),
+                    tables.floors(self.floors, floor_ms),
+                    tables.ticks(self.ticks, floor_ms),
+                    tables.throughput(self.throughput),
+                    tables.sustained(self.sustained),
+                    tables.rescales(self.rescales, self.restarts),
+                    tables.footprints(self.footprints),
+                ]
+            )
+            + "\n"
+        )
+
+    def _where(self) -> str:
+        m = self.machine
+        quiet = f"Other processes used {max(m.busy_cores, default=0.0):.1f} of its cores at worst before a part began"
+        quick = " **Quick run: does it work, not how fast is it.**" if self.quick else ""
+        return (
+            f"`elastream bench engine`: {self.seconds:.0f} s on {m.cores} cores, {m.memory_gb:.0f} GB, Python {m.python}, "
+            f"Spark {m.spark}. {quiet} (median {median(m.busy_cores or (0.0,)):.1f}).{quick}"
+        )
+
+
+def _is_busy(restart: Restart) -> bool:
+    return restart.work != "empty"
+
+
+def _at_most(name: str, measured: float, limit: float, aim: float | None = None) -> Goal:
+    return Goal(name, measured, limit, "at most", measured <= limit, aim)
+
+
+def _at_least(name: str, measured: float, limit: float, aim: float | None = None, *, also: bool = True) -> Goal:
+    return Goal(name, measured, limit, "at least", measured >= limit and also, aim)

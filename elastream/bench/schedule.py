@@ -1,0 +1,157 @@
+"""Which parts are measured, in which order, with which arguments: full or quick."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from elastream.bench.watch import OPERATORS
+
+JUDGED_LANES = 8
+"""The number of lanes, in all four operators together, at which ticks and latency are judged."""
+
+OFFERED_PER_S = 420_000
+"""A little more than the goal of 400,000, so that a rate as good as the goal is not one that only kept up."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One process's worth of measuring."""
+
+    name: str
+    """As `elastream.bench.parts` knows it."""
+    label: str
+    arguments: dict[str, Any]
+    expected_s: float
+    """On a quiet machine with two cores."""
+
+
+def schedule(quick: bool, cores: int) -> list[Part]:
+    """The machine's noise drifts, so what is compared is measured close together: floors around the judged ticks,
+    both systems' throughput in turn."""
+    return _quick(cores) if quick else _full(cores)
+
+
+def _full(cores: int) -> list[Part]:
+    own = f"local[{cores},4]"
+    return [
+        _ticks(4, 60, 150, 35),
+        _floor("strict", 60, 150, 27),
+        _ticks(JUDGED_LANES, 60, 150, 35),
+        _floor("strict", 60, 150, 27),
+        _ticks(16, 60, 150, 37),
+        _ticks(32, 60, 150, 40),
+        _floor("python", 60, 150, 27),
+        _floor("default", 60, 150, 32),
+        _throughput("empty", own, 2_500_000, 6, 12, 30),
+        _plain("empty", cores, [200_000, 800_000, 2_000_000], 3, 6, 50),
+        _throughput("empty", None, 2_500_000, 6, 12, 30),
+        _throughput("20us", own, 40_000, 10, 15, 36),
+        _plain("20us", cores, [20_000, 60_000, 150_000], 3, 9, 60),
+        _throughput("20us", None, 40_000, 10, 15, 36),
+        _plain("20us in one function", cores, [60_000], 3, 9, 25),
+        _sustained(own, 20, 35),
+        _rescale(300, 30, 10, 10, 40),
+        _rescale(1000, 30, 10, 10, 50),
+        _restart("empty", 3, 12, 30),
+        _restart("2ms", 3, 8, 50),
+        _footprint(250_000, 40_000, 1, 6, 30),
+        _footprint(40_000, 2000, 8, 6, 42),
+    ]
+
+
+def _quick(cores: int) -> list[Part]:
+    own = f"local[{cores},4]"
+    return [
+        _floor("strict", 10, 20, 9),
+        _ticks(JUDGED_LANES, 10, 20, 11),
+        _throughput("20us", own, 40_000, 2, 3, 13),
+        _plain("20us", cores, [20_000], 0, 2, 11),
+        _sustained(own, 4, 13),
+        _rescale(300, 5, 2, 2, 13),
+        _restart("empty", 1, 3, 11),
+        _footprint(20_000, 20_000, 1, 2, 11),
+    ]
+
+
+def _floor(kind: str, warm_up: int, count: int, expected_s: float) -> Part:
+    what = {
+        "strict": "an empty micro-batch with the settings of ticks",
+        "python": "an empty micro-batch from a Python source",
+        "default": "an empty micro-batch with Spark's default settings",
+    }[kind]
+    # A session of the size that a run with the judged number of lanes and its source gets.
+    arguments = {"kind": kind, "master": f"local[{JUDGED_LANES + 1},4]", "warm_up": warm_up, "count": count}
+    return Part("floor", f"Spark's floor: {what}", arguments, expected_s)
+
+
+def _ticks(lanes: int, warm_up: int, count: int, expected_s: float) -> Part:
+    return Part(
+        "ticks",
+        f"ticks and four-hop latency at {lanes} lanes",
+        {"lanes": lanes, "warm_up": warm_up, "count": count},
+        expected_s,
+    )
+
+
+def _throughput(
+    work: str, master: str | None, offered_per_s: float, warm_up_s: float, seconds: float, expected_s: float
+) -> Part:
+    return Part(
+        "throughput",
+        f"Elastream's throughput, {work}, {master or 'a slot for each lane'}",
+        {
+            "work": work,
+            "master": master,
+            "replicas": 2,
+            "offered_per_s": offered_per_s,
+            "warm_up_s": warm_up_s,
+            "seconds": seconds,
+        },
+        expected_s,
+    )
+
+
+def _plain(work: str, cores: int, sizes: list[int], warm_up_s: float, seconds: float, expected_s: float) -> Part:
+    return Part(
+        "plain",
+        f"a plain query's throughput, {work}",
+        {"work": work, "cores": cores, "sizes": sizes, "warm_up_s": warm_up_s, "seconds": seconds},
+        expected_s,
+    )
+
+
+def _sustained(master: str, seconds: float, expected_s: float) -> Part:
+    return Part(
+        "sustained",
+        f"{OFFERED_PER_S:,} tuples/s through four empty operators, to the last tuple",
+        {"master": master, "replicas": 2, "offered_per_s": OFFERED_PER_S, "seconds": seconds},
+        expected_s,
+    )
+
+
+def _rescale(offered_per_s: float, warm_up: int, before_s: float, after_s: float, expected_s: float) -> Part:
+    return Part(
+        "rescale",
+        f"2 replicas become 8 on each operator, at {offered_per_s:,.0f} tuples/s",
+        {"offered_per_s": offered_per_s, "warm_up": warm_up, "before_s": before_s, "after_s": after_s},
+        expected_s,
+    )
+
+
+def _restart(work: str, repeats: int, warm_up: int, expected_s: float) -> Part:
+    # As many slots as the run that rescales has, and a quarter of a second's tuples at its higher rate.
+    master = f"local[{len(OPERATORS) * 8 + 1},4]"
+    return Part(
+        "restart",
+        f"a plain query stopped and restarted with 8 partitions for 2, {work}",
+        {"work": work, "master": master, "rows": 250, "repeats": repeats, "warm_up": warm_up},
+        expected_s,
+    )
+
+
+def _footprint(tuples: int, per_second: float, replicas: int, quiet_s: float, expected_s: float) -> Part:
+    return Part(
+        "footprint",
+        f"disk and memory of {tuples:,} queued tuples that came at {per_second:,.0f}/s",
+        {"tuples": tuples, "per_second": per_second, "replicas": replicas, "quiet_s": quiet_s},
+        expected_s,
+    )

@@ -1,0 +1,159 @@
+"""Tables in Markdown: measured values enter, text leaves. Nothing is computed here but ratios to be shown."""
+
+from collections.abc import Iterable, Sequence
+
+from elastream.bench.floor import Floor
+from elastream.bench.footprint import Footprint
+from elastream.bench.rescale import Rescale, Restart
+from elastream.bench.throughput import Sustained, Throughput
+from elastream.bench.ticks import PER_SECOND, TickTimes
+
+FLOOR_NAMES = {
+    "strict": "settings of ticks, Spark's own source (goals are judged by this)",
+    "python": "settings of ticks, a Python source",
+    "default": "Spark's default settings",
+}
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """The first column to the left, figures to the right."""
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])
+
+
+def number(value: float) -> str:
+    """Three digits that matter, or all of a large number."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def floors(found: tuple[Floor, ...], floor_ms: float) -> str:
+    rows = [
+        [FLOOR_NAMES[f.kind], number(f.p50_ms), number(f.p95_ms), number(f.between_p50_ms), str(f.batches)]
+        for f in found
+    ]
+    return "\n\n".join(
+        [
+            "## An empty micro-batch",
+            f"`durationMs.triggerExecution`, back to back after a warm-up. The floor is {number(floor_ms)} ms.",
+            table(["", "p50 ms", "p95 ms", "end to end p50 ms", "batches"], rows),
+        ]
+    )
+
+
+def ticks(found: tuple[TickTimes, ...], floor_ms: float) -> str:
+    rows = [
+        [
+            str(t.lanes),
+            number(t.p50_ms),
+            f"{t.p50_ms / floor_ms:.2f}",
+            number(t.p95_ms),
+            number(t.max_ms),
+            number(t.tasks),
+            number(t.latency_mean_ms),
+            f"{t.latency_mean_ms / floor_ms:.1f}",
+            number(t.latency_p95_ms),
+            str(t.missing),
+        ]
+        for t in sorted(found, key=lambda t: t.lanes)
+    ]
+    head = ["lanes", "p50 ms", "/ floor", "p95 ms", "max ms", "tasks", "latency ms", "/ floor", "p95 ms", "missing"]
+    return "\n\n".join(
+        [
+            "## Ticks and four-hop latency",
+            f"Four operators that do nothing, {PER_SECOND:,} tuples/s; a tick is the time between two commits. Lanes with "
+            "little to do share a task. Latency: from the time a tuple was due to the end of the fourth operator, mean.",
+            table(head, rows),
+        ]
+    )
+
+
+def throughput(found: tuple[Throughput, ...]) -> str:
+    rows = [
+        [f"{t.work}: {t.system}, {t.config}", number(t.per_second), f"{t.seconds:.0f}", str(t.missing)]
+        for t in sorted(found, key=lambda t: (t.work, t.system))
+    ]
+    tried = [f"{t.work}, {config}: {number(rate)}/s" for t in found for config, rate in t.tried]
+    also = "Other sizes tried for the plain query: " + "; ".join(tried) + "." if tried else ""
+    return "\n\n".join(
+        part
+        for part in [
+            "## Throughput through four operators",
+            "Elastream is offered more than it can serve. The plain query reads `rate-micro-batch` through four `mapInArrow`, "
+            "with Spark's default settings.",
+            table(["work in each operator", "tuples/s", "measured s", "missing"], rows),
+            also,
+        ]
+        if part
+    )
+
+
+def sustained(found: Sustained) -> str:
+    rows = [
+        ["offered tuples/s", number(found.offered_per_s)],
+        ["for seconds", number(found.seconds)],
+        ["finished tuples/s", number(found.finished_per_s)],
+        ["latency mean ms", number(found.latency_mean_ms)],
+        ["latency p95 ms", number(found.latency_p95_ms)],
+        ["queued when the offer ended", number(found.queued_at_end)],
+        ["all served after, s", number(found.drained_s)],
+        ["entered", f"{found.entered:,}"],
+        ["finished", f"{found.finished:,}"],
+        ["dropped", f"{found.dropped:,}"],
+        ["missing", f"{found.missing:,}"],
+        ["problems in the audit", str(found.problems)],
+    ]
+    return "\n\n".join(["## A high rate to the last tuple", table(["", ""], rows)])
+
+
+def rescales(found: tuple[Rescale, ...], restarts: tuple[Restart, ...]) -> str:
+    ours = [
+        [
+            number(r.offered_per_s),
+            number(r.before_ms),
+            number(r.longest_ms),
+            f"{r.ratio:.2f}",
+            number(r.after_ms),
+            number(r.queued_before),
+            number(r.queued_after),
+            str(r.missing),
+        ]
+        for r in found
+    ]
+    theirs = [
+        [r.work, str(r.rows), number(r.batch_ms), ", ".join(number(ms) for ms in r.restarts_ms), number(r.median_ms)]
+        for r in restarts
+    ]
+    head = ["tuples/s", "median before", "longest", "/ median", "median after", "queued", "queued after", "missing"]
+    return "\n\n".join(
+        [
+            "## Two replicas become eight, on each of four operators",
+            "Every tuple waits 2 ms in each operator. Ticks in ms; the longest of the five seconds after the rescale.",
+            table(head, ours),
+            "The plain query, stopped and started again with 8 partitions for 2: ms from `stop()` to the end of the first "
+            "micro-batch. The first restart needs new workers, the others find them.",
+            table(["work", "tuples a batch", "batch ms", "restarts ms", "median ms"], theirs),
+        ]
+    )
+
+
+def footprints(found: tuple[Footprint, ...]) -> str:
+    rows = [
+        [
+            f"{f.per_second:,.0f}/s into {f.lanes} lanes",
+            f"{f.queued:,}",
+            f"{f.slices:,}",
+            f"{f.payload_bytes / f.queued:.1f}",
+            f"{f.segment_bytes / f.queued:.1f}",
+            f"{f.ledger_bytes / f.queued:.1f}",
+            f"{f.driver_bytes / f.queued:.1f}",
+        ]
+        for f in found
+    ]
+    head = ["backlog", "tuples", "slices", "Arrow", "segments", "ledger", "driver memory"]
+    return "\n\n".join(
+        [
+            "## What a queued tuple costs",
+            "Bytes a tuple, of an id and a due time. Segments and ledger are on disk; memory is how much the driver grew.",
+            table(head, rows),
+        ]
+    )

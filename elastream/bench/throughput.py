@@ -1,0 +1,122 @@
+"""Tuples per second through four operators of Elastream's, doing nothing or 20 µs of work a tuple in each."""
+
+from dataclasses import dataclass
+
+from elastream.bench.watch import finished, four_operators, missing, watched
+from elastream.bench.work import nothing, sink_nothing, sink_spin, spin
+from elastream.engine.measure import Tick
+from elastream.errors import RunFailed
+from elastream.scoring.latency import Latencies
+from elastream.workload import constant
+
+FEWEST_TICKS = 3
+"""A rate needs a first tick, a last one and one between, however slow the machine."""
+
+STEPS = {"empty": (nothing, sink_nothing), "20us": (spin, sink_spin)}
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """What one system sustained with one kind of work, in the configuration that was best for it."""
+
+    system: str
+    """`elastream`, or `plain` for one Structured Streaming query."""
+    work: str
+    config: str
+    per_second: float
+    seconds: float
+    """How long it was measured, after the warm-up."""
+    missing: int
+    tried: tuple[tuple[str, float], ...] = ()
+    """Other configurations and what they gave."""
+
+
+@dataclass(frozen=True)
+class Sustained:
+    """A fixed rate, offered for a while, then everything served to the end."""
+
+    offered_per_s: float
+    seconds: float
+    finished_per_s: float
+    """After the first quarter, until the offer ended."""
+    queued_at_end: int
+    """Tuples in all lanes when the offer ended."""
+    drained_s: float
+    """From then until the last tuple was served."""
+    latency_mean_ms: float
+    latency_p95_ms: float
+    """Of the tuples finished after the first quarter, until the offer ended."""
+    entered: int
+    finished: int
+    dropped: int
+    missing: int
+    problems: int
+    """What the audit of the base complained of."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Every tuple that was offered was served."""
+        return self.entered == self.finished == int(self.offered_per_s * self.seconds) and not self.problems
+
+
+def measure_throughput(
+    work: str, master: str | None, replicas: int, offered_per_s: float, warm_up_s: float, seconds: float
+) -> Throughput:
+    """Offer more than can be served; count what is finished in the middle of the run."""
+    step, sink = STEPS[work]
+    arrivals = constant(offered_per_s, warm_up_s + seconds + 60)
+    with watched(four_operators(arrivals, step, sink, replicas=replicas), master) as run:
+        begin = run.origin_s() + warm_up_s
+        run.wait(lambda: _is_enough(_from(run.ticks, begin), seconds), warm_up_s + seconds + 120, "enough ticks")
+        slots = str(run.handle.spark.sparkContext.master)
+        audit = run.stop()
+    inside = _from(run.ticks, begin)
+    config = f"{replicas} replicas an operator, {slots}"
+    return Throughput("elastream", work, config, _finished_per_s(inside), _span_s(inside), missing(audit))
+
+
+def measure_sustained(master: str | None, replicas: int, offered_per_s: float, seconds: float) -> Sustained:
+    """Offer a rate, wait until all is served, audit the base."""
+    graph = four_operators(constant(offered_per_s, seconds), nothing, sink_nothing, replicas=replicas)
+    with watched(graph, master) as run:
+        begin = run.origin_s()
+        run.wait(lambda: not run.handle.active, seconds * 5 + 120, "all tuples to be served")
+        audit = run.stop()
+    offered = [tick for tick in run.ticks if tick.ended_s <= begin + seconds]
+    inside = _from(offered, begin + seconds / 4)
+    if len(inside) < FEWEST_TICKS:
+        raise RunFailed(f"bench: expected {FEWEST_TICKS} ticks or more in {seconds * 3 / 4:.0f} s, got {len(inside)}")
+    latencies = Latencies()
+    for tick in inside[1:]:
+        latencies.merge(tick.settled.latencies)
+    return Sustained(
+        offered_per_s,
+        seconds,
+        _finished_per_s(inside),
+        sum(inside[-1].queued.values()),
+        max(tick.ended_s for tick in run.ticks if finished(tick)) - begin - seconds,
+        latencies.mean_s * 1e3,
+        latencies.percentile_s(0.95) * 1e3,
+        audit.entered,
+        audit.finished,
+        audit.dropped,
+        missing(audit),
+        len(audit.problems),
+    )
+
+
+def _from(ticks: list[Tick], begin_s: float) -> list[Tick]:
+    return [tick for tick in ticks if tick.ended_s >= begin_s]
+
+
+def _is_enough(ticks: list[Tick], seconds: float) -> bool:
+    return len(ticks) >= FEWEST_TICKS and _span_s(ticks) >= seconds
+
+
+def _span_s(ticks: list[Tick]) -> float:
+    return ticks[-1].ended_s - ticks[0].ended_s
+
+
+def _finished_per_s(ticks: list[Tick]) -> float:
+    """From the end of the first tick to the end of the last: what the first one finished came before."""
+    return sum(finished(tick) for tick in ticks[1:]) / _span_s(ticks)

@@ -1,0 +1,62 @@
+"""How long a tick takes, and how long a tuple takes through four operators, at a given number of lanes."""
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from elastream.bench.watch import OPERATORS, four_operators, missing, tick_s, watched
+from elastream.bench.work import nothing, sink_nothing
+from elastream.engine.tick_source import Mailbox
+from elastream.scoring.latency import Latencies
+from elastream.workload import constant
+
+PER_SECOND = 1000
+
+
+@dataclass(frozen=True)
+class TickTimes:
+    """Ticks of four operators that do nothing, at a constant rate."""
+
+    lanes: int
+    """In all four operators together."""
+    p50_ms: float
+    p95_ms: float
+    max_ms: float
+    ticks: int
+    tasks: float
+    """Tasks in a tick, the median: lanes with little to do share one."""
+    latency_mean_ms: float
+    latency_p95_ms: float
+    """From the time a tuple was due to the end of the fourth operator."""
+    missing: int
+
+
+def measure_ticks(lanes: int, warm_up: int, count: int) -> TickTimes:
+    """The first `warm_up` ticks do not count; the next `count` do."""
+    graph = four_operators(constant(PER_SECOND, 3600), nothing, sink_nothing, replicas=lanes // len(OPERATORS))
+    tasks = []
+    with watched(graph) as run:
+        run.wait_for_ticks(warm_up + 1, 120)
+        deadline = time.monotonic() + 240
+        while len(run.ticks) <= warm_up + count and run.handle.active and time.monotonic() < deadline:
+            tasks.append(len(Mailbox(run.handle._workdir).get().tasks))
+            time.sleep(1.0)
+        run.wait_for_ticks(warm_up + count + 1, 1)
+        audit = run.stop()
+    measured = run.ticks[warm_up : warm_up + count + 1]
+    took_ms = np.asarray(tick_s(measured)) * 1e3
+    latencies = Latencies()
+    for tick in measured[1:]:
+        latencies.merge(tick.settled.latencies)
+    return TickTimes(
+        lanes,
+        float(np.percentile(took_ms, 50)),
+        float(np.percentile(took_ms, 95)),
+        float(took_ms.max()),
+        len(took_ms),
+        float(np.median(tasks)),
+        latencies.mean_s * 1e3,
+        latencies.percentile_s(0.95) * 1e3,
+        missing(audit),
+    )

@@ -1,0 +1,40 @@
+"""`elastream audit BASE_DIR`: entered = finished + dropped + queued, nothing twice, everything readable."""
+
+import argparse
+import json
+import sys
+
+from rich.console import Console
+
+from elastream.errors import SettingError
+from elastream.lanes import Store, audit
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("base", help="the base directory of a run, on any filesystem that pyarrow opens")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def main(args: argparse.Namespace) -> int:
+    store = Store(args.base)
+    if not store.sizes("ledger"):
+        raise SettingError(f"audit: {store} has no ledger; name the base directory of a run")
+    found = audit(store)
+    if args.json:
+        sys.stdout.write(json.dumps(vars(found)) + "\n")
+    else:
+        console = Console(highlight=False, soft_wrap=True)
+        console.print(f"tick {found.tick}")
+        console.print(
+            f"entered {found.entered} = finished {found.finished} + dropped {found.dropped} + queued {found.queued}"
+        )
+        console.print(f"duplicates {found.duplicates}; kept for readers {found.kept}")
+        for name, rows in found.lanes.items():
+            if rows:
+                console.print(f"  {name}: {rows} wait")
+        for problem in found.problems:
+            console.print(f"[red]problem:[/red] {problem}")
+        console.print(
+            "[green]all holds[/green]" if not found.problems else f"[red]{len(found.problems)} problems[/red]"
+        )
+    return 1 if found.problems else 0

@@ -1,0 +1,93 @@
+"""The live view: a table that is drawn anew a few times a second in a terminal, a line every few seconds elsewhere."""
+
+import time
+from collections.abc import Callable
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from elastream.control import Observation
+from elastream.engine import Handle
+from elastream.scoring import Record
+
+LINE_EVERY_S = 5.0
+REDRAW_S = 0.25
+
+
+def watch(handle: Handle, record: Record, console: Console, step: Callable[[float], bool]) -> None:
+    """Show the run until it is over or `step(seconds since its first tick)` says no more."""
+    while handle.active and not handle.observe().ticks and step(0.0):
+        time.sleep(0.05)
+    began = time.monotonic()
+    show = _show_table if console.is_terminal else _show_lines
+    show(handle, record, console, lambda: handle.active and step(time.monotonic() - began))
+
+
+def _show_table(handle: Handle, record: Record, console: Console, goes_on: Callable[[], bool]) -> None:
+    with Live(console=console, auto_refresh=False) as live:
+        while goes_on():
+            live.update(view(handle.observe(2.0), record), refresh=True)
+            time.sleep(REDRAW_S)
+        live.update(view(handle.observe(2.0), record), refresh=True)
+
+
+def _show_lines(handle: Handle, record: Record, console: Console, goes_on: Callable[[], bool]) -> None:
+    next_line = 0.0
+    while goes_on():
+        if time.monotonic() >= next_line:
+            seen = handle.observe(LINE_EVERY_S)
+            sizes = " ".join(f"{name}:{o.replicas}" for name, o in seen.operators.items() if name not in record.sources)
+            console.print(
+                f"tick {seen.tick}  in {_per_second(seen.entered, seen)}/s  out {_per_second(seen.finished, seen)}/s  "
+                f"queued {seen.queued}  dropped {seen.dropped}  latency {seen.latency_mean_s:.2f} s  replicas {sizes}",
+                highlight=False,
+                soft_wrap=True,
+            )
+            next_line = time.monotonic() + LINE_EVERY_S
+        time.sleep(0.1)
+
+
+def view(seen: Observation, record: Record) -> RenderableType:
+    """One observation as a table, the last changes of replicas below it."""
+    tick_ms = seen.seconds / seen.ticks * 1e3 if seen.ticks else 0.0
+    title = Text.assemble(
+        (record.name, "bold"),
+        f"   tick {seen.tick} ({tick_ms:.0f} ms)   in {_per_second(seen.entered, seen)}/s   "
+        f"out {_per_second(seen.finished, seen)}/s   queued {seen.queued}   dropped {seen.dropped}   "
+        f"latency {seen.latency_mean_s:.2f} s, p95 {seen.latency_p95_s:.2f} s",
+    )
+    table = Table(expand=True, pad_edge=False)
+    for column, where in (
+        ("operator", "left"),
+        ("replicas", "left"),
+        ("queued", "right"),
+        ("in/s", "right"),
+        ("out/s", "right"),
+        ("service ms", "right"),
+        ("busy", "right"),
+    ):
+        table.add_column(column, justify=where)  # type: ignore[arg-type]
+    for name, operator in seen.operators.items():
+        is_source = name in record.sources
+        busy = operator.busy_seconds / (seen.seconds * operator.replicas) if seen.seconds else 0.0
+        received = operator.processed if is_source else operator.received
+        table.add_row(
+            name,
+            "" if is_source else f"{operator.replicas:>3} " + "█" * operator.replicas,
+            "" if is_source else str(operator.queued),
+            _per_second(received, seen),
+            _per_second(operator.processed, seen),
+            f"{operator.service_seconds * 1e3:.2f}",
+            f"{min(busy, 1.0):.0%}",
+        )
+    changes = [
+        Text(f"{r.t_s:6.1f} s  {r.operator}: {r.before} -> {r.after}  ({r.reason})", style="cyan")
+        for r in record.rescales[-5:]
+    ]
+    return Group(title, table, *changes)
+
+
+def _per_second(count: int, seen: Observation) -> str:
+    return f"{count / seen.seconds:.0f}" if seen.seconds else "0"

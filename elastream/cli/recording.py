@@ -1,0 +1,59 @@
+"""From ticks to the record that a report is made of."""
+
+from elastream.engine import Handle
+from elastream.engine.measure import Tick
+from elastream.lanes import Audit
+from elastream.scoring import Events, Record, Rescale, Sample
+
+MOST_TICKS = 100_000
+
+
+class Recorder:
+    """Listens to a handle and writes down every tick."""
+
+    def __init__(self, handle: Handle) -> None:
+        graph = handle.graph
+        self._operators = [operator.name for operator in graph.operators]
+        self.record = Record(graph.name, tuple(source.name for source in graph.sources))
+        self.reasons: dict[str, str] = {}
+        """Why the next change of an operator's replicas happens; whoever asks for it says so here."""
+        self._start_s: float | None = None
+        self._replicas: dict[str, int] = {}
+        handle.subscribe(self.add)
+
+    def add(self, tick: Tick) -> None:
+        if self._start_s is None:
+            # The first tick starts the workers; the run begins when it is over.
+            self._start_s, self._replicas = tick.ended_s, dict(tick.replicas)
+            return
+        t_s, seconds = tick.ended_s - self._start_s, tick.ended_s - tick.started_s
+        record = self.record
+        record.tick_ms.append(seconds * 1e3)
+        del record.tick_ms[:-MOST_TICKS]
+        record.latencies.merge(tick.settled.latencies)
+        changed = {name: size for name, size in tick.replicas.items() if size != self._replicas.get(name, size)}
+        for name, size in changed.items():
+            record.rescales.append(Rescale(t_s, name, self._replicas[name], size, self.reasons.pop(name, "asked for")))
+        if changed:
+            record.rescale_ticks_ms.append(seconds * 1e3)
+        self._replicas = dict(tick.replicas)
+        for name in self._operators:
+            counts = tick.settled.counts.get(name, {})
+            is_source = name in record.sources
+            record.series.add(
+                name,
+                Sample(
+                    t_s,
+                    seconds,
+                    int(counts.get("processed" if is_source else "received", 0)),
+                    int(counts.get("processed", 0)),
+                    int(counts.get("failed", 0) + counts.get("late", 0) + counts.get("overflowed", 0)),
+                    tick.queued.get(name, 0),
+                    tick.replicas.get(name, 1),
+                    float(counts.get("busy_s", 0.0)),
+                ),
+            )
+
+
+def events_of(audit: Audit) -> Events:
+    return Events(audit.entered, audit.finished, audit.dropped, audit.queued, audit.duplicates)

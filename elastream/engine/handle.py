@@ -1,0 +1,143 @@
+"""The handle: how a run is watched, scaled, read and stopped."""
+
+import contextlib
+import shutil
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from elastream.control import Observation
+from elastream.engine.driver import Driver
+from elastream.engine.measure import Tick
+from elastream.engine.outputs import read_output, stream_output
+from elastream.engine.program import DEAD_LETTERS
+from elastream.errors import ElastreamError, RunFailed, SettingError
+from elastream.lanes import Audit, Book, Store, audit
+from elastream.topology import DUE, Graph, Kind
+
+
+class Handle:
+    """A run in progress. Leaving a `with` block stops it at the next tick boundary."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        base: str,
+        driver: Driver,
+        query: StreamingQuery,
+        spark: SparkSession,
+        workdir: str,
+        temporary: bool,
+    ) -> None:
+        self.graph = graph
+        self.base = base
+        self.spark = spark
+        self._driver = driver
+        self._query = query
+        self._workdir = workdir
+        self._temporary = temporary
+        self._closed = False
+
+    def scale(self, operator: str, replicas: int) -> None:
+        """Change the replicas of an operator from the next tick on. A lane that is switched off is drained."""
+        self._driver.scale(operator, replicas)
+
+    def observe(self, seconds: float = 1.0) -> Observation:
+        """What happened in the last `seconds`."""
+        return self._driver.observe(seconds)
+
+    def subscribe(self, listener: Callable[[Tick], None]) -> None:
+        """Call this after every committed tick, in the stream's thread: be quick."""
+        self._driver.on_tick = listener
+
+    @property
+    def active(self) -> bool:
+        """True while ticks may still come."""
+        return not self._closed and not self._driver.parked.is_set() and self._query.isActive
+
+    @property
+    def book(self) -> Book:
+        """The driver's book; look, do not touch."""
+        return self._driver.book
+
+    def await_end(self, timeout_s: float | None = None) -> bool:
+        """Wait until every source is exhausted and nothing waits; False when the time ran out first."""
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        while self.active:
+            left = 0.2 if until is None else min(0.2, until - time.monotonic())
+            if left <= 0:
+                return False
+            self._driver.parked.wait(left)
+        self.stop()
+        return True
+
+    def stop(self) -> None:
+        """Stop at the next tick boundary. What waits in the lanes waits for the next run with this base."""
+        if self._closed:
+            return
+        self._driver.request_stop()
+        while self._query.isActive and not self._driver.parked.wait(0.05):
+            pass
+        self._closed = True
+        failure = self._failure()
+        # Everything committed is committed; how the query goes down does not matter any more.
+        with contextlib.suppress(PySparkException):
+            self._query.stop()
+        self._driver.close()
+        shutil.rmtree(self._workdir, ignore_errors=True)
+        if failure:
+            raise failure
+
+    def _failure(self) -> ElastreamError | None:
+        """Why the run ended by itself, if it did."""
+        error = self._driver.error
+        if isinstance(error, ElastreamError):
+            return error
+        if self._driver.parked.is_set():
+            return None
+        reason = error or self._query.exception()
+        return (
+            RunFailed(f"tick {self._driver.book.tick + 1} failed, nothing of it was applied: {_first_lines(reason)}")
+            if reason
+            else None
+        )
+
+    def output(self, name: str) -> pa.Table:
+        """The tuples that wait in an output, without their due times."""
+        self._check_output(name)
+        table = read_output(self.base, name)
+        return table.drop_columns([DUE]) if DUE in table.column_names else table
+
+    def stream(self, name: str, reader: str = "default") -> DataFrame:
+        """An output as a streaming DataFrame."""
+        self._check_output(name)
+        return stream_output(self.spark, self.base, name, self.graph[name].schema, reader)
+
+    def dead_letters(self) -> pa.Table:
+        """The tuples on which an operator raised: which, where, and the error."""
+        return read_output(self.base, DEAD_LETTERS)
+
+    def audit(self) -> Audit:
+        return audit(Store(self.base))
+
+    def _check_output(self, name: str) -> None:
+        if name not in self.graph or self.graph[name].kind is not Kind.OUTPUT:
+            outputs = [o.name for o in self.graph.operators if o.kind is Kind.OUTPUT]
+            raise SettingError(f"output {name!r}: not an output of {self.graph.name!r}; there are {outputs or 'none'}")
+
+    def __enter__(self) -> "Handle":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _first_lines(error: BaseException) -> str:
+    return "\n".join(str(error).splitlines()[:8])

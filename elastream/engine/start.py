@@ -1,0 +1,117 @@
+"""`run`: from a topology to a stream that flows."""
+
+import shutil
+import tempfile
+import uuid
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from elastream.engine.branches import ROUTING, branch
+from elastream.engine.driver import Driver
+from elastream.engine.handle import Handle
+from elastream.engine.program import Program
+from elastream.engine.session import check_session, cores_of, slots_of, tick_session
+from elastream.engine.settings import Settings
+from elastream.engine.sources import Stream
+from elastream.engine.tick_source import Mailbox, tick_source
+from elastream.engine.work import Receipt
+from elastream.errors import RunFailed, SettingError
+from elastream.lanes import Store
+from elastream.lanes.sealed import seal, unseal
+from elastream.topology import Graph, Topology
+
+
+def run(
+    topology: Topology | Graph,
+    base: str | None = None,
+    *,
+    spark: SparkSession | None = None,
+    master: str | None = None,
+    settings: Settings | None = None,
+    checkpoint: str | None = None,
+    discard: tuple[str, ...] = (),
+) -> Handle:
+    """Start a topology. `base` is the directory in which its tuples wait; the same base goes on where it was.
+
+    Without `spark` a session is made: `local[...]` with a slot for each lane, or on `master`. `checkpoint` is where Spark
+    keeps the offsets of streaming DataFrames (default: inside a local base).
+    """
+    graph = topology.build() if isinstance(topology, Topology) else topology
+    settings = settings or Settings()
+    temporary = base is None
+    base = base or tempfile.mkdtemp(prefix="elastream-")
+    store = Store(base)
+    lanes = sum(operator.replicas.most for operator in graph.served) + len(graph.sources)
+    if spark is not None:
+        check_session(spark)
+    workdir = tempfile.mkdtemp(prefix="elastream-driver-")
+    mailbox = Mailbox(workdir)
+    checkpoint_at, run_id = _checkpoint(graph, store, checkpoint, workdir)
+    session = spark or tick_session(master, lanes)
+    driver = Driver(graph, settings, store, run_id, mailbox, slots=slots_of(session), cores=cores_of(session))
+    driver.open(discard)
+    try:
+        program = Program(graph, settings, base, _base_id(store)).to_bytes()
+        query = _start(session, graph, driver, workdir, checkpoint_at, program)
+    except BaseException:
+        driver.close()
+        shutil.rmtree(workdir, ignore_errors=True)
+        raise
+    return Handle(graph, base, driver, query, session, workdir, temporary)
+
+
+def _start(
+    spark: SparkSession, graph: Graph, driver: Driver, workdir: str, checkpoint: str, program: bytes
+) -> StreamingQuery:
+    name = f"elastream-ticks-{uuid.uuid4().hex}"
+    spark.dataSource.register(tick_source(name, workdir, program))
+    frame = spark.readStream.format(name).load()
+    for source in graph.sources:
+        if isinstance(source.source, Stream):
+            frame = frame.union(branch(spark, source, program))
+    has_branches = any(isinstance(source.source, Stream) for source in graph.sources)
+
+    def tick(batch: DataFrame, number: int) -> None:
+        if driver.is_applied(number):
+            return
+        try:
+            if driver.parked.is_set():
+                raise RunFailed("the run is over; this batch will be read again when it goes on")
+            if has_branches:
+                spark.sparkContext.setLocalProperty(ROUTING, driver.routing())
+            driver.finish_tick(number, [Receipt.from_json(row.receipt) for row in batch.collect()])
+        except BaseException as error:
+            driver.error = driver.error or error
+            raise
+
+    return (
+        frame.writeStream.foreachBatch(tick)
+        .option("checkpointLocation", checkpoint)
+        .queryName(f"{graph.name}-{uuid.uuid4().hex[:8]}")
+        .trigger(processingTime="0 seconds")
+        .start()
+    )
+
+
+def _checkpoint(graph: Graph, store: Store, asked: str | None, workdir: str) -> tuple[str, str]:
+    """Where Spark's checkpoint is, and its name in the ledger.
+
+    With replays only the ledger knows everything, and the checkpoint is thrown away with the process. The offsets of
+    streaming DataFrames are Spark's: their checkpoint must last as long as the base.
+    """
+    if not any(isinstance(source.source, Stream) for source in graph.sources):
+        return f"file://{workdir}/checkpoint", uuid.uuid4().hex
+    if asked is None and not store.is_local:
+        raise SettingError(
+            f"base {store}: not on a local disk, so say where Spark's checkpoint is: checkpoint='s3a://...'"
+        )
+    return asked or f"file://{store.local_path}/checkpoint", "checkpoint"
+
+
+def _base_id(store: Store) -> str:
+    if store.exists("base.json"):
+        return str(unseal("base", store.read("base.json"), f"{store}/base.json")["id"])
+    identity = uuid.uuid4().hex[:12]
+    store.write("base.json", seal("base", {"id": identity}))
+    return identity

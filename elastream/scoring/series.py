@@ -1,0 +1,78 @@
+"""The story of a run in samples: one row per operator and tick, thinned out evenly when it gets long."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+MOST_SAMPLES = 20_000
+"""Per operator. A longer run has its neighbours merged, two into one, so memory stays bounded."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one operator did in one step of time."""
+
+    t_s: float
+    """End of the step, in seconds since the run began."""
+    seconds: float
+    input: int
+    """Tuples received; for a source, tuples it brought in."""
+    processed: int
+    dropped: int
+    queued: int
+    replicas: int
+    busy_s: float
+
+    def merged(self, later: "Sample") -> "Sample":
+        return Sample(
+            later.t_s,
+            self.seconds + later.seconds,
+            self.input + later.input,
+            self.processed + later.processed,
+            self.dropped + later.dropped,
+            later.queued,
+            later.replicas,
+            self.busy_s + later.busy_s,
+        )
+
+
+class Series:
+    """Samples by operator, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.operators: dict[str, list[Sample]] = {}
+
+    def add(self, operator: str, sample: Sample) -> None:
+        samples = self.operators.setdefault(operator, [])
+        samples.append(sample)
+        if len(samples) > MOST_SAMPLES:
+            pairs = zip(samples[::2], samples[1::2], strict=False)
+            self.operators[operator] = [a.merged(b) for a, b in pairs] + samples[len(samples) // 2 * 2 :]
+
+    def write(self, path: Path) -> None:
+        rows = [{"operator": name, **vars(sample)} for name, samples in self.operators.items() for sample in samples]
+        pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), path)
+
+    @classmethod
+    def read(cls, path: Path) -> "Series":
+        series = cls()
+        for row in pq.read_table(path).to_pylist():
+            series.operators.setdefault(row.pop("operator"), []).append(Sample(**row))
+        return series
+
+
+_SCHEMA = pa.schema(
+    [
+        ("operator", pa.string()),
+        ("t_s", pa.float64()),
+        ("seconds", pa.float64()),
+        ("input", pa.int64()),
+        ("processed", pa.int64()),
+        ("dropped", pa.int64()),
+        ("queued", pa.int64()),
+        ("replicas", pa.int64()),
+        ("busy_s", pa.float64()),
+    ]
+)

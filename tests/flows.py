@@ -1,0 +1,48 @@
+"""Small topologies for tests: numbers flow in, ids can be counted at the end."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from elastream import Delivery, Handle, Topology, sources
+from elastream.workload import constant
+
+
+def numbers(count: int, seconds: float = 0.5) -> Topology:
+    """A topology with a source `in` of `count` ids, all due within `seconds`."""
+    return Topology("test").source("in", sources.replay(constant(count / seconds, seconds)))
+
+
+def same(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch
+
+
+def files_by_delivery(folder: Path) -> Callable[[pa.RecordBatch, Delivery], None]:
+    """A sink that is exactly-once by the delivery's id: the same delivery replaces its own file."""
+
+    def write(batch: pa.RecordBatch, delivery: Delivery) -> None:
+        new = folder / f"{delivery.id}.new"
+        new.write_text("\n".join(map(str, batch.column("id").to_pylist())))
+        new.rename(folder / f"{delivery.id}.ids")
+
+    return write
+
+
+def ids_in(folder: Path) -> Counter[int]:
+    return Counter(int(word) for file in folder.glob("*.ids") for word in file.read_text().split())
+
+
+def ids_of(handle: Handle, output: str = "out") -> Counter[Any]:
+    table = handle.output(output)
+    return Counter(table.column("id").to_pylist() if table.num_rows else [])
+
+
+def each_once(count: int) -> Counter[int]:
+    return Counter(range(count))
+
+
+def finish(handle: Handle, timeout_s: float = 90.0) -> None:
+    assert handle.await_end(timeout_s), f"did not end: {handle.observe()}"

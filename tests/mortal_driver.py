@@ -1,0 +1,133 @@
+"""A driver that dies by SIGKILL at a chosen step of a tick. Run by test_kills.py as a process of its own.
+
+    python mortal_driver.py FOLDER SOURCE COUNT STEP
+
+FOLDER holds base/ and sink/ (and in/ for files); SOURCE is `replay` or `files`; STEP is one of STEPS or `none`.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from flows import files_by_delivery, ids_in
+
+from elastream import Settings, Topology, groupings, run, sources
+from elastream.engine.driver import Driver
+from elastream.engine.measure import Tick
+from elastream.lanes import Ledger, Store
+from elastream.workload import constant
+
+STEPS = ("before the tasks", "in the tasks", "before the commit", "in the commit", "after the commit", "in the clean-up")
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def after(ticks: int, original: Callable[..., Any], last_act: Callable[..., None]) -> Callable[..., Any]:
+    """The original for some calls; at the next one, the last act, then the original if still alive."""
+    calls = 0
+
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > ticks:
+            last_act(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return wrapped
+
+
+def arm(step: str, ticks: int) -> None:
+    """Make the driver die at this step, some ticks from now."""
+    send, commit, write, tidy = Driver._send, Ledger.commit, Store.write, Ledger.tidy
+
+    def send_and_die(self: Driver, warm: bool = False) -> None:
+        send(self, warm)
+        # The tasks of the tick are under way now, or will be while the JVM lives on for a moment.
+        die()
+
+    def write_half(self: Store, name: str, data: Any) -> None:
+        if name.startswith("ledger/"):
+            path = self.local_path / (name + ".unfinished")
+            path.write_bytes(bytes(data)[: len(bytes(data)) // 2])
+            die()
+
+    def commit_and_die(self: Ledger, entry: Any) -> None:
+        commit(self, entry)
+        die()
+
+    match step:
+        case "before the tasks":
+            Driver._send = after(ticks, send, send_and_die)  # type: ignore[method-assign]
+        case "before the commit":
+            Ledger.commit = after(ticks, commit, lambda *args: die())  # type: ignore[method-assign]
+        case "in the commit":
+            Store.write = after(ticks, write, write_half)  # type: ignore[method-assign]
+        case "after the commit":
+            Ledger.commit = after(ticks, commit, commit_and_die)  # type: ignore[method-assign]
+        case "in the clean-up":
+            Ledger.tidy = after(ticks, tidy, lambda *args: die())  # type: ignore[method-assign]
+
+
+def killer(order: Path, driver: int) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """An operator that kills the driver from within a task, once it is ordered to."""
+
+    def work(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if order.exists() and order.read_text() == str(driver):
+            os.kill(driver, signal.SIGKILL)
+        return batch
+
+    return work
+
+
+def topology(folder: Path, source: str, count: int) -> Topology:
+    flow = Topology("mortal")
+    if source == "replay":
+        flow.source("in", sources.replay(constant(count, 1)))
+    else:
+        place = str(folder / "in")
+        flow.source(
+            "in",
+            sources.dataframe(
+                lambda spark: spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(place), schema="id long"
+            ),
+        )
+    flow.batch("a", killer(folder / "order", os.getpid()), after="in", replicas=(1, 4), start=2)
+    flow.map("b", lambda row: row, after="a", grouping=groupings.fields("id"), replicas=(1, 4), start=3)
+    flow.sink("end", files_by_delivery(folder / "sink"), after="b", replicas=(1, 4), start=2)
+    return flow
+
+
+def main() -> None:
+    folder, source, count, step = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    arm(step, ticks=6)
+    # All tuples are due at once and short lanes let them through a few a tick, so that the run lasts as many ticks as
+    # the kills need, however long each takes.
+    settings = Settings(q_size=50)
+    handle = run(topology(folder, source, count), str(folder / "base"), master="local[12]", settings=settings)
+
+    def at_each_tick(tick: Tick) -> None:
+        print(tick.number, flush=True)
+        if step == "in the tasks" and len(seen) == 6:
+            (folder / "order").write_text(str(os.getpid()))
+        seen.append(tick.number)
+
+    seen: list[int] = []
+    handle.subscribe(at_each_tick)
+    if source == "replay":
+        handle.await_end()
+    else:
+        while handle.active and sum(ids_in(folder / "sink").values()) < count:
+            time.sleep(0.1)
+        handle.stop()
+    print("ended", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""Topologies on Spark: what goes in comes out, once, through every kind of operator."""
+
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from flows import each_once, files_by_delivery, finish, ids_in, ids_of, numbers, same
+from pyspark.sql import SparkSession
+
+from elastream import Topology, groupings, run, sources
+from elastream.engine.measure import Tick
+from elastream.errors import SettingError
+from elastream.workload import constant
+
+
+def test_every_kind_of_operator_does_what_its_function_says(spark: SparkSession, tmp_path: Path) -> None:
+    flow = numbers(1000)
+    flow.map("double", lambda row: {"id": row["id"], "twice": row["id"] * 2}, after="in", schema="id long, twice long", replicas=(1, 4), start=3)
+    flow.filter("even", lambda row: row["id"] % 2 == 0, after="double", grouping=groupings.fields("id"), replicas=2)
+    flow.flat_map("split", lambda row: ({"id": row["id"], "word": w} for w in ("a", "b")), after="even", schema="id long, word string", replicas=2)
+    flow.batch("upper", _upper, after="split", grouping=groupings.partial_key("word"), replicas=3)
+    flow.pandas("length", _length, after="upper", schema="id long, word string, size long", grouping=groupings.local, replicas=2)
+    flow.output("out", after="length")
+    with run(flow, str(tmp_path), spark=spark) as handle:
+        finish(handle)
+        rows = handle.output("out").to_pylist()
+        audit = handle.audit()
+    assert Counter((r["id"], r["word"], r["size"]) for r in rows) == Counter(
+        (n, word, n + 1) for n in range(0, 1000, 2) for word in ("A", "B")
+    )
+    # 1000 came in, 500 were filtered out, and each of the other 500 became two.
+    assert (audit.entered, audit.finished, audit.dropped, audit.queued) == (1500, 1500, 0, 0)
+    assert audit.problems == ()
+
+
+def _upper(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.set_column(1, "word", pc.utf8_upper(batch.column("word")))
+
+
+def _length(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(size=frame["word"].str.len() + frame["id"])
+
+
+@pytest.mark.parametrize("grouping", ["shuffle", "none", "fields", "partial_key", "global", "local", "direct"])
+def test_every_grouping_delivers_each_tuple_once(spark: SparkSession, tmp_path: Path, grouping: str) -> None:
+    chosen = getattr(groupings, grouping, None) or getattr(groupings, f"{grouping}_")
+    by = chosen("id") if callable(chosen) else chosen
+    flow = numbers(500)
+    flow.batch("work", same, after="in", grouping=by, replicas=3).output("out", after="work")
+    with run(flow, str(tmp_path), spark=spark) as handle:
+        finish(handle)
+        assert ids_of(handle) == each_once(500)
+
+
+def test_grouping_all_gives_every_replica_every_tuple(spark: SparkSession, tmp_path: Path) -> None:
+    flow = numbers(300)
+    flow.batch("work", same, after="in", grouping=groupings.all_, replicas=3).output("out", after="work")
+    with run(flow, str(tmp_path), spark=spark) as handle:
+        finish(handle)
+        assert ids_of(handle) == Counter({n: 3 for n in range(300)})
+        assert handle.audit().problems == ()
+
+
+def test_a_flow_that_splits_and_joins_keeps_both_halves(spark: SparkSession, tmp_path: Path) -> None:
+    flow = numbers(400)
+    flow.filter("odd", lambda row: row["id"] % 2, after="in")
+    flow.filter("even", lambda row: row["id"] % 2 == 0, after="in")
+    flow.batch("join", same, after=["odd", "even"], replicas=2).output("out", after="join")
+    with run(flow, str(tmp_path), spark=spark) as handle:
+        finish(handle)
+        assert ids_of(handle) == each_once(400)
+        assert handle.audit().problems == ()
+
+
+def test_chained_operators_run_in_one_task_and_are_counted_each(spark: SparkSession, tmp_path: Path) -> None:
+    flow = numbers(600)
+    flow.batch("first", same, after="in", chain=True)
+    flow.filter("keep", lambda row: row["id"] < 500, after="first", replicas=2)
+    flow.batch("second", same, after="keep", chain=True)
+    flow.sink("end", files_by_delivery(tmp_path), after="second", chain=True)
+    with run(flow, str(tmp_path / "base"), spark=spark) as handle:
+        finish(handle)
+        assert ids_in(tmp_path) == each_once(500)
+        totals = handle.book.totals
+        audit = handle.audit()
+    assert {name: totals[name]["processed"] for name in ("in", "first", "keep", "second", "end")} == {
+        "in": 600, "first": 600, "keep": 600, "second": 500, "end": 500,
+    }  # fmt: skip
+    assert {lane.operator for lane in handle.book.lanes} == {"keep"}
+    assert (audit.entered, audit.finished, audit.problems) == (600, 600, ())
+
+
+def test_a_streaming_dataframe_is_a_source_and_an_output_is_a_streaming_dataframe(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 200).load().withColumnRenamed("value", "id")
+    flow = Topology("frames").source("rate", sources.dataframe(frame.select("id"), due=None))
+    flow.batch("work", same, after="rate", replicas=3).output("out", after="work")
+    with run(flow, str(tmp_path / "base"), spark=spark) as handle:
+        follow = handle.stream("out").writeStream.format("memory").queryName("followed").start()
+        wait_for(lambda: spark.table("followed").count() >= 2000)
+        follow.processAllAvailable()
+        follow.stop()
+        handle.stop()
+        seen = Counter(row.id for row in spark.table("followed").collect())
+        audit = handle.audit()
+    assert max(seen.values()) == 1
+    assert sorted(seen) == list(range(len(seen)))
+    assert audit.problems == ()
+    with run(flow, str(tmp_path / "base"), spark=spark) as again:
+        before = audit.entered
+        wait_for(lambda: again.book.totals["rate"]["entered"] > before + 1000)
+        again.stop()
+        rest = ids_of(again)
+    # What the reader had acknowledged may be gone; nothing that is left was there before, and no id is missing.
+    together = seen + rest
+    assert sorted(together) == list(range(max(together) + 1))
+
+
+def wait_for(condition, timeout_s: float = 60.0) -> None:  # type: ignore[no-untyped-def]
+    import time
+
+    until = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < until, "did not happen in time"
+        time.sleep(0.05)
+
+
+def test_scaling_out_and_in_while_the_stream_flows_loses_and_doubles_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    flow = Topology("scaled").source("in", sources.replay(constant(800, 15)))
+    for name, before in (("a", "in"), ("b", "a"), ("c", "b")):
+        flow.batch(name, same, after=before, grouping=groupings.fields("id"), replicas=(1, 6), start=2)
+    flow.output("out", after="c")
+    schedule = {5: 6, 12: 1, 18: 4, 24: 2}
+    used: dict[int, set[int]] = {}
+    sizes: dict[int, int] = {}
+
+    def at_each_tick(tick: Tick) -> None:
+        used[tick.number] = {r.lane for r in tick.settled.receipts if r.operator == "b" and r.processed}
+        sizes[tick.number] = tick.replicas["b"]
+        for name in "abc":
+            if tick.number in schedule:
+                handle.scale(name, schedule[tick.number])
+
+    with run(flow, str(tmp_path), spark=spark) as handle:
+        handle.subscribe(at_each_tick)
+        finish(handle)
+        assert ids_of(handle) == each_once(12000)
+        assert handle.audit().problems == ()
+    # What is asked for after tick n is in the plan that tick n + 1 commits, and routes from tick n + 2 on.
+    assert [sizes[tick + 1] for tick in schedule] == [6, 1, 4, 2]
+    assert set().union(*(used[tick] for tick in range(8, 12))) == set(range(6))
+
+
+def test_a_lane_that_is_switched_off_is_drained(spark: SparkSession, tmp_path: Path) -> None:
+    flow = numbers(4000, seconds=0.2)
+    flow.map("slow", _slow, after="in", replicas=(1, 4), start=4)
+    flow.output("out", after="slow")
+    with run(flow, str(tmp_path), spark=spark) as handle:
+        wait_for(lambda: sum(r.queued > 0 for r in handle.observe().operators["slow"].lanes) == 4)
+        handle.scale("slow", 1)
+        finish(handle)
+        assert ids_of(handle) == each_once(4000)
+
+
+def _slow(row: dict[str, int]) -> dict[str, int]:
+    import time
+
+    time.sleep(0.001)
+    return row
+
+
+def test_scaling_what_cannot_be_scaled_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    flow = numbers(10).batch("work", same, after="in", replicas=(1, 4)).output("out", after="work")
+    with run(flow, str(tmp_path), spark=spark) as handle:
+        with pytest.raises(SettingError, match=r"operator 'work': replicas must be 1..4, got 5"):
+            handle.scale("work", 5)
+        with pytest.raises(SettingError, match=r"no operator 'wrok'.*there are work"):
+            handle.scale("wrok", 2)
+        with pytest.raises(SettingError, match="output 'work': not an output"):
+            handle.output("work")
+
+
+def test_the_disk_holds_what_waits_and_a_few_ticks(spark: SparkSession, tmp_path: Path) -> None:
+    flow = Topology("tidy").source("in", sources.replay(constant(2000, 15)))
+    flow.batch("a", same, after="in", replicas=2).sink("end", lambda batch, delivery: None, after="a", replicas=2)
+    most = 0
+    with run(flow, str(tmp_path), spark=spark) as handle:
+        while not handle.await_end(0.3):
+            most = max(most, len(list(tmp_path.glob("segments/*"))))
+        ticks = handle.book.tick
+    assert ticks > 40
+    # A tick writes at most three segments here; they go a few ticks after their last tuple.
+    assert most <= 3 * 16

@@ -1,0 +1,70 @@
+"""SIGKILL to the driver: at each step of a tick, and twenty times at random. Every tuple arrives once."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from flows import each_once, ids_in
+from mortal_driver import STEPS
+
+from elastream.lanes import Store, audit
+
+HERE = Path(__file__).parent
+
+
+def start(folder: Path, source: str, count: int, step: str) -> subprocess.Popen[str]:
+    script = str(HERE / "mortal_driver.py")
+    return subprocess.Popen(
+        [sys.executable, script, str(folder), source, str(count), step], stdout=subprocess.PIPE, text=True, cwd=HERE
+    )
+
+
+def prepared(folder: Path, source: str, count: int) -> None:
+    (folder / "sink").mkdir()
+    if source == "files":
+        (folder / "in").mkdir()
+        for number in range(count // 100):
+            ids = range(number * 100, number * 100 + 100)
+            (folder / "in" / f"{number:04}.json").write_text("".join(json.dumps({"id": i}) + "\n" for i in ids))
+
+
+def check(folder: Path, count: int) -> None:
+    """By the ids that arrived at the sink, and by the ledger."""
+    assert ids_in(folder / "sink") == each_once(count)
+    found = audit(Store(str(folder / "base")))
+    assert (found.entered, found.finished, found.dropped, found.queued) == (count, count, 0, 0)
+    assert (found.duplicates, found.problems) == (0, ())
+    assert not list((folder / "base").rglob("*.unfinished"))
+
+
+@pytest.mark.parametrize(("source", "count"), [("replay", 8_000), ("files", 12_000)])
+def test_a_driver_killed_at_every_step_of_a_tick_loses_and_doubles_nothing(
+    tmp_path: Path, source: str, count: int
+) -> None:
+    prepared(tmp_path, source, count)
+    for step in STEPS:
+        with start(tmp_path, source, count, step) as process:
+            assert process.wait(120) == -signal.SIGKILL, f"was to die {step}"
+    with start(tmp_path, source, count, "none") as process:
+        assert process.wait(240) == 0
+    check(tmp_path, count)
+
+
+def test_twenty_kills_at_random_moments_lose_and_double_nothing(tmp_path: Path) -> None:
+    prepared(tmp_path, "replay", 40_000)
+    moments = random.Random(20)
+    for _ in range(20):
+        with start(tmp_path, "replay", 40_000, "none") as process:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            assert first.strip().isdigit(), f"ended before it could be killed: {first!r}"
+            time.sleep(moments.uniform(0.0, 1.5))
+            process.kill()
+    with start(tmp_path, "replay", 40_000, "none") as process:
+        assert process.wait(240) == 0
+    check(tmp_path, 40_000)
