@@ -180,7 +180,7 @@ def test_a_full_disk_stops_the_run_and_room_lets_it_go_on(spark: SparkSession, s
 
     (small_disk / "ballast").write_bytes(b"x" * 400_000)
     handle = run(flow(), str(small_disk / "base"), spark=spark)
-    with pytest.raises(BaseUnusable, match="No space left on device.*start again with the same base"):
+    with pytest.raises(BaseUnusable, match=r"No space left on device.*start again with the same base"):
         handle.await_end(60)
     (small_disk / "ballast").unlink()
     subprocess.run(["mount", "-o", "remount,size=40m", str(small_disk)], check=True)

@@ -22,6 +22,9 @@ FIRST_TRY = 64
 MOST_ROWS = 500_000
 """No task takes more tuples of one lane than this, however fast its operator is."""
 
+MOST_BYTES = 64 << 20
+"""Nor more bytes than this: a task holds them in memory."""
+
 SHARED_TASK_S = 0.01
 """Lanes with less work than this share a task: a task costs about as much as this by itself."""
 
@@ -91,7 +94,10 @@ def make_plan(
     waiting = {lane: len(queue) for lane, queue in book.lanes.items() if len(queue) and _is_served(graph, lane)}
     budget_s = _budget(settings, estimates, waiting)
     room = _Room(graph, settings, book, active, estimates)
-    wanted = {lane: min(queued, _quota(estimates, lane.operator, budget_s)) for lane, queued in waiting.items()}
+    wanted = {
+        lane: min(book.lanes[lane].rows_within(MOST_BYTES), _quota(estimates, lane.operator, budget_s))
+        for lane in waiting
+    }
     expected = sum(rows * estimates.service_s.get(lane.operator, 0.0) for lane, rows in wanted.items())
     crowded = min(1.0, slots * budget_s / expected) if expected else 1.0
     takes = []

@@ -48,7 +48,7 @@ def tick_session(master: str | None, lanes: int, extra: dict[str, str] | None = 
     conf = SparkConf().setMaster(chosen).setAppName("elastream").setAll(list((settings | (extra or {})).items()))
     if SparkContext._gateway is None:
         writing = filtered_stderr()
-        SparkContext(conf=conf, gateway=launch_gateway(conf, {"stderr": writing}))
+        SparkContext(conf=conf, gateway=launch_gateway(conf, {"stderr": writing}))  # type: ignore[no-untyped-call]
         os.close(writing)
     return SparkSession.builder.config(conf=conf).getOrCreate()
 

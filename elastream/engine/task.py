@@ -255,6 +255,7 @@ def _next_chunk(size: int, took_s: float) -> int:
 
 
 def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch of many. A task's tuples are bounded in bytes, so they fit in one."""
     return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 

@@ -70,7 +70,7 @@ def _named_twice(ledger: Ledger, book: Book) -> int:
     """Rows of a batch that two appends, or two lanes, claim."""
     appended = Counter((a.slice.segment, a.slice.offset) for entry in ledger.entries() for a in entry.appended)
     waiting = Counter((s.segment, s.offset) for queue in book.lanes.values() for s in queue.slices)
-    return sum(n - 1 for n in appended.values()) + sum(n - 1 for n in waiting.values())
+    return sum(n - 1 for n in (appended | waiting).values())
 
 
 def _unreadable(store: Store, book: Book) -> list[str]:

@@ -35,7 +35,7 @@ class Cleanup:
         orphans = [
             f"{FOLDER}/{name}"
             for name in self._store.sizes(FOLDER)
-            if name not in named and int(name.partition("-")[0]) <= book.tick
+            if name not in named and name[:12].isdigit() and int(name[:12]) <= book.tick
         ]
         self._store.delete(orphans)
         return len(orphans)

@@ -47,7 +47,9 @@ class Hold:
             self._file.close()
             self._file = None
         elif not self._store.is_local and self._renewed:
-            self._store.delete(["lease.json"])
+            lease = self._lease()
+            if lease and lease["owner"] == self._owner:
+                self._store.delete(["lease.json"])
 
     def _lock_file(self) -> None:
         path = self._store.local_path
@@ -71,7 +73,10 @@ class Hold:
         self._file = file
 
     def _take_lease(self) -> None:
-        lease = self._lease()
+        try:
+            lease = self._lease()
+        except OSError as error:
+            raise BaseUnusable(f"base {self._store}: cannot be read: {error}") from None
         if lease and self._clock() - lease["renewed_s"] < LEASE_S and not _dead_here(lease["who"]):
             raise BaseInUse(
                 f"base {self._store}: in use by {lease['who']}; stop it, or wait {LEASE_S:.0f} s if it has died"

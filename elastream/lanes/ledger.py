@@ -5,6 +5,7 @@ beside the entries, after as many bytes of entries as it takes itself; older ent
 snapshot before the last is kept, so that one damaged snapshot does not stop a restart.
 """
 
+import re
 from collections.abc import Iterator
 
 from elastream.errors import Damaged
@@ -14,6 +15,9 @@ from elastream.lanes.store import Store
 
 FOLDER = "ledger"
 ENTRIES_A_SNAPSHOT = 64
+
+_ENTRY = re.compile(r"entry-(\d{12})\.json")
+_BOOK = re.compile(r"book-(\d{12})\.json")
 
 
 class Ledger:
@@ -26,12 +30,13 @@ class Ledger:
         self._snapshot_bytes = 0
         self._snapshots: list[int] = []
         self._oldest = 0
+        self._damaged: list[int] = []
 
     def load(self) -> Book:
         """The book as of the last entry. A new base gives an empty one."""
         names = sorted(self._store.sizes(FOLDER))
-        entries = [int(name[6:18]) for name in names if name.startswith("entry-")]
-        self._snapshots = [int(name[5:17]) for name in names if name.startswith("book-")]
+        entries = [int(found[1]) for name in names if (found := _ENTRY.fullmatch(name))]
+        self._snapshots = [int(found[1]) for name in names if (found := _BOOK.fullmatch(name))]
         self._oldest = min(entries, default=0)
         book = self._newest_snapshot(set(entries))
         for tick in (tick for tick in entries if tick > book.tick):
@@ -61,8 +66,8 @@ class Ledger:
     def entries(self) -> Iterator[Entry]:
         """All entries still kept, in order."""
         for name in sorted(self._store.sizes(FOLDER)):
-            if name.startswith("entry-"):
-                yield self.read(int(name[6:18]))
+            if found := _ENTRY.fullmatch(name):
+                yield self.read(int(found[1]))
 
     def tidy(self, book: Book) -> None:
         """Write a snapshot when it is due, and remove what the one before it made useless."""
@@ -76,19 +81,22 @@ class Ledger:
         keep = self._snapshots[-2:]
         if len(keep) == 2:
             old = [_entry_name(tick) for tick in range(self._oldest, keep[0] + 1)]
-            old += [_book_name(tick) for tick in self._snapshots[:-2]]
+            old += [_book_name(tick) for tick in self._snapshots[:-2] + self._damaged]
+            self._damaged = []
             self._store.delete(old)
             self._oldest, self._snapshots = keep[0] + 1, keep
 
     def _newest_snapshot(self, entries: set[int]) -> Book:
         """The newest book that is whole and from which every later entry is there."""
         damage: Damaged | None = None
-        for tick in reversed(self._snapshots):
+        for tick in self._snapshots[::-1]:
             name = _book_name(tick)
             try:
                 return Book.from_json(unseal("book", self._store.read(name), f"{self._store}/{name}"))
             except Damaged as error:
+                self._snapshots.remove(tick)
                 damage = damage or error
+                self._damaged.append(tick)
         if damage and 0 not in entries:
             raise damage
         return Book()

@@ -30,6 +30,16 @@ class LaneQueue:
             yield piece if piece.rows <= rows else piece._replace(rows=rows)
             rows -= piece.rows
 
+    def portion(self, rows: int, size: int) -> int:
+        """How many of the first `rows` tuples lie in batches of together no more than `size` bytes, or in the first."""
+        taken = 0
+        for piece in self.slices:
+            size -= piece.length
+            if taken >= rows or (taken and size < 0):
+                break
+            taken += piece.rows
+        return min(taken, rows)
+
     def consume(self, rows: int) -> list[Slice]:
         """Take the first `rows` tuples; gives the slices of which nothing waits any more."""
         if rows > len(self):

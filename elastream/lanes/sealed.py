@@ -22,6 +22,8 @@ def unseal(kind: str, data: bytes, where: str) -> dict[str, Any]:
     try:
         header = json.loads(header_line)
         found, version, size, checksum = header["format"], header["version"], header["bytes"], header["crc32"]
+        if not isinstance(size, int):
+            raise TypeError
     except (ValueError, TypeError, KeyError):
         raise Damaged(
             f"{where}: no header of an elastream-{kind}; restore the file from a copy and start again"

@@ -8,7 +8,7 @@ import base64
 import hashlib
 import uuid
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, NewType
 
 import pyarrow as pa
@@ -104,11 +104,12 @@ def _write_one(
     ]
 
 
-def _sized(pieces: list[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+def _sized(pieces: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The pieces as one, cut into batches of about `BATCH_BYTES`."""
-    whole = pieces[0] if len(pieces) == 1 else pa.Table.from_batches(pieces).combine_chunks().to_batches()[0]
-    rows = max(1, int(BATCH_BYTES * whole.num_rows / max(1, whole.nbytes)))
-    return (whole.slice(at, rows) for at in range(0, whole.num_rows, rows))
+    for whole in pa.Table.from_batches(pieces).combine_chunks().to_batches():
+        rows = max(1, int(BATCH_BYTES * whole.num_rows / max(1, whole.nbytes)))
+        for at in range(0, whole.num_rows, rows):
+            yield whole.slice(at, rows)
 
 
 def read_slice(store: Store, piece: Slice, schema: pa.Schema) -> pa.RecordBatch:

@@ -26,14 +26,16 @@ class Store:
             else:
                 self._fs, self._root = fs.LocalFileSystem(), str(Path(uri).absolute())
         except (OSError, ValueError, pa.ArrowException) as error:
-            raise BaseUnusable(f"base {self}: pyarrow cannot open it: {error}") from error
+            # What pyarrow says may repeat the address, secrets and all.
+            said = str(error).replace(uri, str(self))
+            raise BaseUnusable(f"base {self}: pyarrow cannot open it: {said}") from None
         self.is_local = isinstance(self._fs, fs.LocalFileSystem)
         self._renames = self._fs.type_name in ("local", "hdfs")
         self._made: set[str] = set()
 
     def __str__(self) -> str:
         """The address without the secrets it may hold."""
-        return re.sub(r"//[^/@]*@", "//", self.uri).split("?")[0]
+        return re.sub(r"//.*@", "//", self.uri.split("?")[0])
 
     @property
     def local_path(self) -> Path:

@@ -26,14 +26,28 @@ def _hash_column(values: pa.Array) -> Hashes:
         return _with_nulls(values, np.asarray(numbers.fill_null(0)).view(np.uint64))
     if pa.types.is_floating(kind):
         # Adding zero makes -0.0 equal to 0.0 in its bits too.
-        return _with_nulls(values, (np.asarray(values.cast(pa.float64()).fill_null(0.0)) + 0.0).view(np.uint64))
+        numbers = np.asarray(values.cast(pa.float64()).fill_null(0.0)) + 0.0
+        return _with_nulls(values, np.where(np.isnan(numbers), np.nan, numbers).view(np.uint64))
     if pa.types.is_nested(kind):
-        text = pa.array([None if value is None else repr(value) for value in values.to_pylist()], pa.string())
+        text = pa.array([None if value is None else repr(_plain(value)) for value in values.to_pylist()], pa.string())
         return _hash_column(text)
-    encoded = values if pa.types.is_dictionary(kind) else pc.dictionary_encode(values)
+    if pa.types.is_dictionary(kind):
+        return _hash_column(values.dictionary_decode())
+    encoded = pc.dictionary_encode(values)
     words = np.asarray(encoded.dictionary.cast(pa.string() if not _is_binary(kind) else kind).to_pandas(), dtype=object)
     hashes = pd.util.hash_array(words, categorize=False) if len(words) else np.zeros(1, np.uint64)
     return _with_nulls(values, hashes[np.asarray(encoded.indices.fill_null(0))])
+
+
+def _plain(value: object) -> object:
+    """Zeros without a sign, for they are equal."""
+    if isinstance(value, float):
+        return value + 0.0
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return value
 
 
 def _is_binary(kind: pa.DataType) -> bool:

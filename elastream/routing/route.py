@@ -15,6 +15,9 @@ Lanes = npt.NDArray[np.int64]
 KEY_GROUPS = 4096
 """Keys fall into this many groups, and lanes own ranges of groups: a change of replicas moves whole groups."""
 
+POURS = 8
+"""How often partial_key levels its pairs of lanes at most."""
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -88,18 +91,37 @@ def _partial_key(hashes: npt.NDArray[np.uint64], to: Snapshot) -> Lanes:
     step = (hashes // np.uint64(n) % np.uint64(n - 1)).astype(np.int64)
     second = (first + 1 + step) % n
     low, high = np.minimum(first, second), np.maximum(first, second)
-    load = np.asarray(to.queued or np.zeros(n), np.int64).copy()
-    chosen: Lanes = high
     pairs, where, counts = np.unique(low * n + high, return_inverse=True, return_counts=True)
+    to_low = _pour(pairs.tolist(), counts.tolist(), list(to.queued) or [0] * n)
+    chosen: Lanes = high
     by_pair = np.argsort(where, kind="stable")
-    ends = np.cumsum(counts)
-    for pair, end, count in zip(pairs, ends, counts, strict=True):
-        a, b = divmod(int(pair), n)
-        to_low = int(np.clip((count + load[b] - load[a]) // 2, 0, count))
-        chosen[by_pair[end - count : end - count + to_low]] = a
-        load[a] += to_low
-        load[b] += count - to_low
+    starts = np.cumsum(counts) - counts
+    for start, rows, pair in zip(starts.tolist(), to_low, pairs.tolist(), strict=True):
+        chosen[by_pair[start : start + rows]] = pair // n
     return chosen
+
+
+def _pour(pairs: list[int], counts: list[int], load: list[int]) -> list[int]:
+    """How many tuples of each pair go to its lower lane. Each pour changes what the next pair finds, so all are poured
+    again until they settle."""
+    n = len(load)
+    to_low = [0] * len(pairs)
+    for pair, count in zip(pairs, counts, strict=True):
+        load[pair % n] += count
+    for _ in range(POURS):
+        settled = True
+        for i, (pair, count) in enumerate(zip(pairs, counts, strict=True)):
+            a, b = divmod(pair, n)
+            level = min(max((load[b] - load[a]) // 2 + to_low[i], 0), count)
+            moved = level - to_low[i]
+            if moved:
+                settled = False
+                load[a] += moved
+                load[b] -= moved
+                to_low[i] = level
+        if settled:
+            break
+    return to_low
 
 
 def _direct(batch: pa.RecordBatch, column: str, lanes: int) -> Lanes:

@@ -1,6 +1,8 @@
 """The rules a graph must keep. Declared parts enter; a frozen graph in topological order leaves, or an error."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 
@@ -15,7 +17,7 @@ def checked_graph(name: str, operators: Sequence[Operator], edges: Sequence[Edge
     _known(operators, edges)
     for operator in operators:
         _replicas(operator)
-    graph = Graph(name, _in_order(operators, edges), tuple(edges))
+    graph = Graph(name, _with_columns(_in_order(operators, edges), edges), tuple(edges))
     if not graph.sources:
         raise TopologyError(f"topology {name!r}: no source; begin with topology.source(name, spec)")
     for operator in graph.operators:
@@ -34,11 +36,16 @@ def _names(operators: Sequence[Operator]) -> None:
             raise TopologyError(f"operator {operator.name!r}: two operators of one name; rename one of them")
         if not operator.name or "/" in operator.name:
             raise TopologyError(f"operator {operator.name!r}: a name is not empty and has no '/'; rename it")
+        if operator.name == "dead-letters":
+            raise TopologyError(f"operator {operator.name!r}: that is where failed tuples go in every run; rename it")
         seen.add(operator.name)
 
 
 def _known(operators: Sequence[Operator], edges: Sequence[Edge]) -> None:
     names = [operator.name for operator in operators]
+    twice = next((edge for edge, n in Counter((e.source, e.target) for e in edges).items() if n > 1), None)
+    if twice:
+        raise TopologyError(f"operator {twice[1]!r}: comes after {twice[0]!r} twice; name it once")
     for edge in edges:
         if edge.source not in names:
             close = get_close_matches(edge.source, names, n=1)
@@ -57,9 +64,9 @@ def _replicas(operator: Operator) -> None:
         raise TopologyError(
             f"operator {operator.name!r}: replicas ({least}, {most}) go down; set replicas=({most}, {least})"
         )
-    if not least <= start <= most:
+    if isinstance(start, bool) or not isinstance(start, int) or not least <= start <= most:
         raise TopologyError(
-            f"operator {operator.name!r}: start must be {least}..{most}, got {start}; set start={least}"
+            f"operator {operator.name!r}: start must be {least}..{most}, got {start!r}; set start={least}"
         )
 
 
@@ -71,8 +78,19 @@ def _in_order(operators: Sequence[Operator], edges: Sequence[Edge]) -> tuple[Ope
     try:
         return tuple(by_name[name] for name in sorter.static_order())  # type: ignore[index]
     except CycleError as error:
-        circle = " -> ".join(reversed(error.args[1]))
+        circle = " -> ".join(error.args[1])
         raise TopologyError(f"cycle {circle}; tuples would go round for ever: remove one of these edges") from None
+
+
+def _with_columns(operators: Sequence[Operator], edges: Sequence[Edge]) -> tuple[Operator, ...]:
+    """An operator that declares no columns gives those that enter; in topological order they are known."""
+    done: dict[str, Operator] = {}
+    for operator in operators:
+        before = next((edge.source for edge in edges if edge.target == operator.name), None)
+        if operator.schema is None and before is not None:
+            operator = replace(operator, schema=done[before].schema)
+        done[operator.name] = operator
+    return tuple(done.values())
 
 
 def _ends(graph: Graph, operator: Operator) -> None:

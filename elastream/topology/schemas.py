@@ -39,6 +39,9 @@ def parse_schema(declared: "str | pa.Schema") -> pa.Schema:
     names = schema.names
     if len(set(names)) < len(names):
         raise TopologyError(f"schema {names}: each column once; rename the second one")
+    for field in schema:
+        if pa.types.is_dictionary(field.type):
+            raise TopologyError(f"schema {names}: {field.name!r} is dictionary-encoded; declare its values' type")
     if DUE in names:
         raise TopologyError(f"schema {names}: {DUE!r} is kept for the time a tuple was due; rename the column")
     return schema
@@ -54,6 +57,9 @@ class _Ddl:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._tokens: list[str] = []
+        if not isinstance(text, str):
+            self._fail("text or a pyarrow.Schema")
         self._tokens = _TOKEN.findall(text)
         self._at = 0
         if "".join(self._tokens) != re.sub(r"\s+", "", text):
@@ -86,6 +92,8 @@ class _Ddl:
             self._expect(",")
             scale = self._number()
             self._expect(")")
+            if not 1 <= precision <= 38 or scale > precision:
+                self._fail("decimal(precision, scale) with a precision of 1..38 and no larger scale")
             return pa.decimal128(precision, scale)
         if word == "array":
             self._expect("<")

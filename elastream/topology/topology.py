@@ -1,6 +1,7 @@
 """What a user writes: a topology takes operators until it is built, then it is frozen."""
 
 from collections.abc import Callable, Sequence
+from html import escape
 from typing import Any
 
 import pyarrow as pa
@@ -84,10 +85,17 @@ class Topology:
         return self._graph
 
     def __str__(self) -> str:
-        return str(self.build())
+        """A picture of what is declared so far. Looking does not freeze."""
+        try:
+            return str(checked_graph(self.name, self._operators, self._edges))
+        except TopologyError as error:
+            return f"{self.name} (not complete: {error})"
 
     def _repr_html_(self) -> str:
-        return self.build()._repr_html_()
+        try:
+            return checked_graph(self.name, self._operators, self._edges)._repr_html_()
+        except TopologyError:
+            return f"<pre>{escape(str(self))}</pre>"
 
     def _add(
         self,
@@ -106,7 +114,7 @@ class Topology:
         before = [after] if isinstance(after, str) else list(after)
         if not before:
             raise TopologyError(f"operator {name!r}: comes after nothing; name one with after='...'")
-        if function is not None and not callable(function):
+        if kind is not Kind.OUTPUT and not callable(function):
             raise TopologyError(
                 f"operator {name!r}: expected a function, got {type(function).__name__}; pass a def or a lambda"
             )
@@ -114,6 +122,14 @@ class Topology:
             raise TopologyError(
                 f"operator {name!r}: chained, so it runs in its predecessor's replicas; remove grouping, replicas and start"
             )
+        for chosen in grouping.values() if isinstance(grouping, dict) else (grouping,):
+            if not isinstance(chosen, Grouping):
+                raise TopologyError(
+                    f"operator {name!r}: expected a grouping, got {type(chosen).__name__} {chosen!r}; "
+                    "use one of elastream.groupings"
+                )
+        for other in set(grouping) - set(before) if isinstance(grouping, dict) else ():
+            raise TopologyError(f"operator {name!r}: grouping for {other!r}, but it comes after {', '.join(before)}")
         columns = self._columns(name, kind, schema, before)
         self._operators.append(
             Operator(OperatorName(name), kind, function, columns, _replicas(name, replicas, start), chained=chain)
@@ -126,8 +142,7 @@ class Topology:
     def _columns(self, name: str, kind: Kind, schema: str | pa.Schema | None, before: list[str]) -> pa.Schema:
         """What leaves the operator: as declared, else what enters."""
         if schema is None:
-            known = [o.schema for o in self._operators if o.name in before]
-            return known[0] if known else pa.schema([])
+            return None
         if kind in (Kind.FILTER, Kind.SINK, Kind.OUTPUT):
             raise TopologyError(f"operator {name!r}: a {kind} does not change the columns; remove schema")
         return parse_schema(schema)
@@ -140,5 +155,9 @@ class Topology:
 
 
 def _replicas(name: str, replicas: ReplicaRange, start: int | None) -> Replicas:
+    if isinstance(replicas, tuple) and len(replicas) != 2:
+        raise TopologyError(
+            f"operator {name!r}: replicas must be one number or two, got {replicas}; set replicas=(1, 8)"
+        )
     least, most = replicas if isinstance(replicas, tuple) else (replicas, replicas)
     return Replicas(least, most, least if start is None else start)

@@ -46,7 +46,9 @@ class Arrivals:
     def due_by(self, second: float) -> int:
         """How many are due at this second or before."""
         due = float(np.interp(second, self._ends, self._counts))
-        return min(int(due + 1e-9), self.total)
+        count = min(int(due + 1e-9), self.total)
+        # A time is rounded more coarsely than a count: the tuple due at this very second may look a little early.
+        return count + 1 if count < self.total and self.due_times(count, count + 1)[0] <= second else count
 
     def due_times(self, first: int, stop: int) -> Floats:
         """The seconds at which tuples `first` to `stop - 1` are due. The k-th is due when the count reaches k + 1."""
@@ -75,6 +77,7 @@ def constant(per_second: float, seconds: float) -> Arrivals:
 def formula(per_second: Callable[[Floats], Floats], seconds: float, step_s: float = 0.1) -> Arrivals:
     """A rate as a function of the second, for example `lambda t: 500 + 400 * np.sin(t / 10)`."""
     _positive("seconds", seconds)
+    _positive("step_s", step_s)
     ends = np.append(np.arange(0.0, seconds, step_s), seconds)
     rates = np.broadcast_to(np.asarray(per_second((ends[:-1] + ends[1:]) / 2), np.float64), (len(ends) - 1,))
     if not np.all(np.isfinite(rates)) or np.any(rates < 0):
@@ -87,14 +90,22 @@ def from_csv(path: str | Path, *, speed: float = 1.0, scale: float = 1.0) -> Arr
     """A trace file with the header `t_seconds,events`; `speed` compresses its time, `scale` multiplies its events."""
     _positive("speed", speed)
     _positive("scale", scale)
-    times, events = _read(Path(path))
+    try:
+        times, events = _read(Path(path))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SettingError(f"trace {path}: expected a CSV file in UTF-8: {error}") from None
     ends = np.append(times, 2 * times[-1] - times[-2] if len(times) > 1 else times[-1] + 1.0)
     # Time passes `speed` times as fast, so that the rate does too; `scale` alone says how many tuples there are.
     return _from_steps((ends - ends[0]) / speed, events * scale)
 
 
 def _from_steps(ends: Floats, events: Floats) -> Arrivals:
-    return Arrivals(tuple(ends.tolist()), (0.0, *np.cumsum(events).tolist()))
+    counts = np.cumsum(events)
+    whole = np.round(counts[-1])
+    if whole and abs(counts[-1] - whole) <= 1e-11 * whole:
+        # Thousands of rounded steps end a little beside the whole number that was meant.
+        counts = np.where(counts == counts[-1], whole, counts * (whole / counts[-1]))
+    return Arrivals(tuple(ends.tolist()), (0.0, *counts.tolist()))
 
 
 def _read(path: Path) -> tuple[Floats, Floats]:
@@ -113,7 +124,9 @@ def _read(path: Path) -> tuple[Floats, Floats]:
                 second, count = (float(cell) for cell in row)
             except ValueError:
                 raise SettingError(f"{where}: expected two numbers, got {','.join(row)!r}") from None
-            if count < 0 or not np.isfinite(count) or not np.isfinite(second):
+            if not np.isfinite(second):
+                raise SettingError(f"{where}: expected a time in seconds, got {second}")
+            if count < 0 or not np.isfinite(count):
                 raise SettingError(f"{where}: expected a count of 0 or more, got {count}")
             if times and second <= times[-1]:
                 raise SettingError(f"{where}: time goes from {times[-1]} to {second}; sort the trace by t_seconds")
@@ -125,5 +138,5 @@ def _read(path: Path) -> tuple[Floats, Floats]:
 
 
 def _positive(name: str, value: float) -> None:
-    if not value > 0:
-        raise SettingError(f"{name} must be more than 0, got {value}")
+    if not 0 < value < float("inf"):
+        raise SettingError(f"{name} must be more than 0 and finite, got {value}")
