@@ -22,7 +22,14 @@ from elastream.engine.measure import Tick
 from elastream.lanes import Ledger, Store
 from elastream.workload import constant
 
-STEPS = ("before the tasks", "in the tasks", "before the commit", "in the commit", "after the commit", "in the clean-up")
+STEPS = (
+    "before the tasks",
+    "in the tasks",
+    "before the commit",
+    "in the commit",
+    "after the commit",
+    "in the clean-up",
+)
 
 
 def die() -> None:
@@ -95,7 +102,8 @@ def topology(folder: Path, source: str, count: int) -> Topology:
         flow.source(
             "in",
             sources.dataframe(
-                lambda spark: spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(place), schema="id long"
+                lambda spark: spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(place),
+                schema="id long",
             ),
         )
     flow.batch("a", killer(folder / "order", os.getpid()), after="in", replicas=(1, 4), start=2)

@@ -88,7 +88,11 @@ def test_an_operator_that_returns_what_it_did_not_declare_stops_the_run(
 
 
 def test_a_batch_operator_that_returns_other_columns_stops_the_run(spark: SparkSession, tmp_path: Path) -> None:
-    flow = numbers(50).batch("bad", lambda batch: batch.rename_columns(["x", "_due"]), after="in").output("out", after="bad")
+    flow = (
+        numbers(50)
+        .batch("bad", lambda batch: batch.rename_columns(["x", "_due"]), after="in")
+        .output("out", after="bad")
+    )
     with pytest.raises(OperatorFailed, match=r"operator 'bad': declared columns \['id'\], returned \['x'\]"):
         run(flow, str(tmp_path), spark=spark).await_end(60)
 
@@ -96,7 +100,9 @@ def test_a_batch_operator_that_returns_other_columns_stops_the_run(spark: SparkS
 def test_a_source_whose_frame_lacks_a_declared_column_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     rate = sources.dataframe(lambda spark: spark.readStream.format("rate").load(), schema="value long, user string")
     flow = Topology("bad").source("rate", rate).output("out", after="rate")
-    with pytest.raises(TopologyError, match=r"source 'rate': expected .* columns value, user, got one with timestamp, value"):
+    with pytest.raises(
+        TopologyError, match=r"source 'rate': expected .* columns value, user, got one with timestamp, value"
+    ):
         run(flow, str(tmp_path), spark=spark)
     # The base is free again after the refusal.
     with run(numbers(5).output("out", after="in"), str(tmp_path), spark=spark) as handle:
@@ -173,7 +179,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_a_full_disk_stops_the_run_and_room_lets_it_go_on(spark: SparkSession, small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_run_and_room_lets_it_go_on(
+    spark: SparkSession, small_disk: Path, tmp_path: Path
+) -> None:
     def flow() -> Topology:
         made = numbers(60_000, seconds=3).batch("a", same, after="in", replicas=2)
         return made.sink("end", files_by_delivery(tmp_path), after="a", replicas=2)
@@ -243,7 +251,9 @@ def test_a_sink_that_raises_puts_its_delivery_aside(spark: SparkSession, tmp_pat
     assert "the database is away" in letters[0]["error"]
 
 
-def test_a_changed_topology_keeps_the_lanes_of_operators_that_kept_their_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_changed_topology_keeps_the_lanes_of_operators_that_kept_their_name(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     _stopped_with_a_backlog(spark, tmp_path)
     changed = numbers(3000, seconds=0.2)
     changed.map("slow", lambda row: row, after="in", replicas=(1, 6), start=3)

@@ -18,11 +18,26 @@ from elastream.workload import constant
 
 def test_every_kind_of_operator_does_what_its_function_says(spark: SparkSession, tmp_path: Path) -> None:
     flow = numbers(1000)
-    flow.map("double", lambda row: {"id": row["id"], "twice": row["id"] * 2}, after="in", schema="id long, twice long", replicas=(1, 4), start=3)
+    flow.map(
+        "double",
+        lambda row: {"id": row["id"], "twice": row["id"] * 2},
+        after="in",
+        schema="id long, twice long",
+        replicas=(1, 4),
+        start=3,
+    )
     flow.filter("even", lambda row: row["id"] % 2 == 0, after="double", grouping=groupings.fields("id"), replicas=2)
-    flow.flat_map("split", lambda row: ({"id": row["id"], "word": w} for w in ("a", "b")), after="even", schema="id long, word string", replicas=2)
+    flow.flat_map(
+        "split",
+        lambda row: ({"id": row["id"], "word": w} for w in ("a", "b")),
+        after="even",
+        schema="id long, word string",
+        replicas=2,
+    )
     flow.batch("upper", _upper, after="split", grouping=groupings.partial_key("word"), replicas=3)
-    flow.pandas("length", _length, after="upper", schema="id long, word string, size long", grouping=groupings.local, replicas=2)
+    flow.pandas(
+        "length", _length, after="upper", schema="id long, word string, size long", grouping=groupings.local, replicas=2
+    )
     flow.output("out", after="length")
     with run(flow, str(tmp_path), spark=spark) as handle:
         finish(handle)
@@ -96,7 +111,9 @@ def test_chained_operators_run_in_one_task_and_are_counted_each(spark: SparkSess
 def test_a_streaming_dataframe_is_a_source_and_an_output_is_a_streaming_dataframe(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 200).load().withColumnRenamed("value", "id")
+    frame = (
+        spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 200).load().withColumnRenamed("value", "id")
+    )
     flow = Topology("frames").source("rate", sources.dataframe(frame.select("id"), due=None))
     flow.batch("work", same, after="rate", replicas=3).output("out", after="work")
     with run(flow, str(tmp_path / "base"), spark=spark) as handle:
@@ -129,7 +146,9 @@ def wait_for(condition, timeout_s: float = 60.0) -> None:  # type: ignore[no-unt
         time.sleep(0.05)
 
 
-def test_scaling_out_and_in_while_the_stream_flows_loses_and_doubles_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_scaling_out_and_in_while_the_stream_flows_loses_and_doubles_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     flow = Topology("scaled").source("in", sources.replay(constant(800, 15)))
     for name, before in (("a", "in"), ("b", "a"), ("c", "b")):
         flow.batch(name, same, after=before, grouping=groupings.fields("id"), replicas=(1, 6), start=2)

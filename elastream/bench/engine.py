@@ -12,7 +12,7 @@ import pyspark
 
 from elastream.bench.floor import Floor
 from elastream.bench.footprint import Footprint
-from elastream.bench.isolate import busy_cores, run_part
+from elastream.bench.isolate import busy_cores, run_parts
 from elastream.bench.plot import draw_bench
 from elastream.bench.rescale import Rescale, Restart
 from elastream.bench.results import EngineBench, Goal, Machine
@@ -64,20 +64,27 @@ def bench_engine(report: Path | None, quick: bool, say: Callable[[str], None]) -
     return bench
 
 
-def _measure(parts: list[Part], say: Callable[[str], None]) -> tuple[list[Any], list[float]]:
+def _measure(groups: list[list[Part]], say: Callable[[str], None]) -> tuple[list[Any], list[float]]:
     """One part after another; what is left is estimated from how the parts so far compare with what was expected."""
+    parts = [part for group in groups for part in group]
     results: list[Any] = []
     busy: list[float] = []
     began = time.monotonic()
-    done_s = 0.0
-    for number, part in enumerate(parts, start=1):
-        pace = (time.monotonic() - began) / done_s if done_s else 1.0
-        left_s = pace * sum(later.expected_s for later in parts[number - 1 :])
-        say(f"part {number} of {len(parts)}: {part.label}; about {_duration(left_s)} left")
+
+    def announce() -> None:
+        done, left = parts[: len(results)], parts[len(results) :]
+        if left:
+            pace = (time.monotonic() - began) / sum(part.expected_s for part in done) if done else 1.0
+            seconds = pace * sum(part.expected_s for part in left)
+            say(f"part {len(done) + 1} of {len(parts)}: {left[0].label}; about {_duration(seconds)} left")
+
+    announce()
+    for group in groups:
         busy.append(round(busy_cores(), 2))
-        document = run_part(part.name, part.arguments, timeout_s=120 + 10 * part.expected_s)
-        results.append(KINDS[part.name](**{name: _frozen(value) for name, value in document.items()}))
-        done_s += part.expected_s
+        for document in run_parts(group):
+            kind = KINDS[parts[len(results)].name]
+            results.append(kind(**{name: _frozen(value) for name, value in document.items()}))
+            announce()
     return results, busy
 
 

@@ -1,39 +1,55 @@
-"""Run one part of the benchmark in a process of its own: what it measured leaves, or why it could not."""
+"""Run parts of the benchmark in a process of their own: what they measured leaves, or why they could not."""
 
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from elastream.bench.schedule import Part
 from elastream.errors import RunFailed
 
 
-def run_part(name: str, arguments: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-    """The part's result. Output goes through files: a pipe would wait for every process that Spark leaves behind."""
-    command = [sys.executable, "-m", "elastream.bench.parts", name, json.dumps(arguments)]
+def run_parts(parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
+    """One process, one after another in it: gives each part's result as soon as it is there."""
+    timeout_s = 120 + 10 * sum(part.expected_s for part in parts)
+    named = [text for part in parts for text in (part.name, json.dumps(part.arguments))]
     with TemporaryDirectory(prefix="elastream-bench-") as folder:
-        out, err = Path(folder) / "out", Path(folder) / "err"
-        with out.open("wb") as stdout, err.open("wb") as stderr:
+        err = Path(folder) / "err"
+        with err.open("wb") as stderr, _started(named, stderr.fileno()) as process:
+            assert process.stdout is not None
+            too_late = threading.Timer(timeout_s, process.kill)
+            too_late.start()
             try:
-                code = subprocess.run(command, stdout=stdout, stderr=stderr, timeout=timeout_s, check=False).returncode
-            except subprocess.TimeoutExpired:
-                raise RunFailed(_failure(name, arguments, f"not done after {timeout_s:.0f} s", err)) from None
-        lines = out.read_text(encoding="utf-8", errors="replace").splitlines()
-        if code or not lines:
-            raise RunFailed(_failure(name, arguments, f"ended with exit code {code} and no figures", err))
-        result: dict[str, Any] = json.loads(lines[-1])
-        return result
+                for part in parts:
+                    # Whatever else is printed there, a result is a line with a JSON object.
+                    line = next((line for line in process.stdout if line.startswith("{")), None)
+                    if line is None:
+                        raise RunFailed(_failure(part, process.wait(), timeout_s, err))
+                    yield json.loads(line)
+                process.wait()
+            finally:
+                too_late.cancel()
+                process.kill()
 
 
-def _failure(name: str, arguments: dict[str, Any], what: str, err: Path) -> str:
+def _started(arguments: list[str], stderr: int) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "elastream.bench.parts", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
+
+
+def _failure(part: Part, code: int, timeout_s: float, err: Path) -> str:
     """Where, what, and the last words, without the lines of a Java stack."""
     said = err.read_text(encoding="utf-8", errors="replace").splitlines()
     last = [line for line in said if line.strip() and not line.lstrip().startswith("at ")][-12:]
-    return f"bench part {name} {json.dumps(arguments)}: {what}; its last words:\n" + "\n".join(last)
+    what = f"it was killed: not done after {timeout_s:.0f} s" if code < 0 else f"exit code {code} and no figures"
+    call = f"{part.name} {json.dumps(part.arguments)}"
+    return f"bench, {part.label}: {what}; its last words:\n" + "\n".join(last) + f"\nthe part alone: {call}"
 
 
 def busy_cores(seconds: float = 0.5) -> float:

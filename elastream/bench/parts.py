@@ -30,15 +30,15 @@ PARTS: dict[str, Callable[..., Any]] = {
 }
 
 
-def main(name: str, arguments: str) -> int:
-    result = PARTS[name](**json.loads(arguments))
-    print(json.dumps(asdict(result)), flush=True)
+def main(arguments: list[str]) -> int:
+    for name, its in zip(arguments[::2], arguments[1::2], strict=True):
+        print(json.dumps(asdict(PARTS[name](**json.loads(its)))), flush=True)
     session = SparkSession.getActiveSession()
     if session is not None:
-        # The next part begins when this process has ended; its machine shall be free by then.
+        # The next process begins when this one has ended; the machine shall be free by then.
         session.stop()
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

@@ -84,8 +84,7 @@ def chain_query(
 
 def measure_plain(work: str, cores: int, sizes: list[int], warm_up_s: float, seconds: float) -> Throughput:
     """The same functions in one plain query, with a task for each core; the best of several sizes of micro-batch."""
-    master = f"local[{cores},4]"
-    spark = default_session(master)
+    spark = default_session(f"local[{cores},4]")
     tried = []
     for rows in sizes:
         with TemporaryDirectory(prefix="elastream-bench-") as folder:
@@ -97,8 +96,9 @@ def measure_plain(work: str, cores: int, sizes: list[int], warm_up_s: float, sec
             tried.append((_per_second(query, batches, rows, seconds), rows))
             query.stop()
     best, rows = max(tried)
+    config = f"{rows:,} tuples a micro-batch, {spark.sparkContext.master}"
     others = tuple((f"{size:,} tuples a micro-batch", rate) for rate, size in tried if size != rows)
-    return Throughput("plain", work, f"{rows:,} tuples a micro-batch, {master}", best, seconds, 0, others)
+    return Throughput("plain", work, config, best, seconds, 0, others)
 
 
 def _per_second(query: StreamingQuery, batches: Batches, rows: int, seconds: float) -> float:

@@ -10,12 +10,14 @@ from elastream.cli.run import run_and_report
 from elastream.engine import Settings
 
 SCHEDULE = [
-    (10.0, "look up", 4),
-    (14.0, "score", 2),
-    (22.0, "look up", 2),
-    (34.0, "look up", 4),
-    (50.0, "look up", 1),
-    (52.0, "score", 1),
+    (9.0, "look up", 4),
+    (13.0, "score", 2),
+    (15.0, "look up", 6),
+    (25.0, "look up", 3),
+    (38.0, "look up", 4),
+    (49.0, "look up", 2),
+    (50.0, "score", 1),
+    (55.0, "look up", 1),
 ]
 """(second, operator, replicas): up before the crowds of the two matches, down when they leave."""
 

@@ -95,8 +95,7 @@ def make_plan(
     budget_s = _budget(settings, estimates, waiting)
     room = _Room(graph, settings, book, active, estimates)
     wanted = {
-        lane: min(book.lanes[lane].rows_within(MOST_BYTES), _quota(estimates, lane.operator, budget_s))
-        for lane in waiting
+        lane: book.lanes[lane].portion(_quota(estimates, lane.operator, budget_s), MOST_BYTES) for lane in waiting
     }
     expected = sum(rows * estimates.service_s.get(lane.operator, 0.0) for lane, rows in wanted.items())
     crowded = min(1.0, slots * budget_s / expected) if expected else 1.0

@@ -1,0 +1,141 @@
+"""The command line, as a person types it: exit codes, one-line errors, reports, signals."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from elastream.cli.live import view
+from elastream.cli.main import main
+from elastream.control import Observation, OperatorObservation
+from elastream.engine.noise import without_noise
+from elastream.scoring import Record, Rescale
+
+APP = """
+from elastream import Topology, sources, workload
+
+def slow(row):
+    import time
+    time.sleep(0.001)
+    return row
+
+app = Topology("from a file").source("in", sources.replay(workload.constant(200, SECONDS)))
+app.map("slow", slow, after="in", replicas=(1, 4)).sink("end", lambda batch, delivery: None, after="slow")
+"""
+
+
+def elastream(*words: str) -> list[str]:
+    return [sys.executable, "-m", "elastream.cli.main", *words]
+
+
+def app_file(folder: Path, seconds: float) -> str:
+    (folder / "app.py").write_text(APP.replace("SECONDS", str(seconds)))
+    return f"{folder / 'app.py'}:app"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "dmeo"], "app 'dmeo': expected a built-in, file.py:name or module:name; did you mean 'demo'?"),
+        (["run", "nowhere.py:app"], "app 'nowhere.py:app': no file nowhere.py"),
+        (["run", "demo", "--trace", "mars"], "trace 'mars': neither a file nor one of worldcup98_matchday"),
+        (["run", "demo", "--speed", "3"], "--speed and --scale change a trace; name one with --trace"),
+        (["run", "demo", "--replicas", "score=many"], "--replicas 'score=many': expected OPERATOR=NUMBER@SECOND"),
+        (
+            ["run", "demo", "--replicas", "scroe=3"],
+            "--replicas 'scroe=3': no operator 'scroe'; there are parse, look up",
+        ),
+        (["run", "demo", "--q-size", "0"], "q_size must be 1 or more, got 0"),
+        (["audit", "no-such-base"], "audit: no-such-base has no ledger"),
+    ],
+)
+def test_a_wrong_call_is_said_in_one_line_with_exit_code_2(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_run_prints_one_json_document_and_audit_agrees(tmp_path: Path) -> None:
+    base, report = str(tmp_path / "base"), tmp_path / "report"
+    words = ["run", app_file(tmp_path, 4), "--base", base, "--report", str(report), "--replicas", "slow=3@1", "--json"]
+    done = subprocess.run(elastream(*words), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["events"] == {"entered": 800, "finished": 800, "dropped": 0, "queued": 0, "duplicates": 0}
+    assert [(d["operator"], d["before"], d["after"], d["reason"]) for d in document["decisions"]] == [
+        ("slow", 1, 3, "by hand, at 1 s")
+    ]
+    assert sorted(path.name for path in report.iterdir()) == [
+        "report.html",
+        "report.json",
+        "report.png",
+        "series.parquet",
+    ]
+    assert "Traceback" not in done.stderr
+    audited = subprocess.run(elastream("audit", base, "--json"), capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(audited.stdout)["finished"] == 800
+    segment = next((tmp_path / "base" / "ledger").glob("entry-*"))
+    segment.write_bytes(b"not what it was")
+    broken = subprocess.run(elastream("audit", base), capture_output=True, text=True, timeout=60, check=False)
+    assert broken.returncode == 1
+    assert "problem" in broken.stdout and segment.name in broken.stdout.replace("\n", "")
+
+
+def test_sigterm_stops_at_a_tick_boundary_with_the_report_written(tmp_path: Path) -> None:
+    base, report = tmp_path / "base", tmp_path / "report"
+    words = ["run", app_file(tmp_path, 600), "--base", str(base), "--report", str(report)]
+    with subprocess.Popen(elastream(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        until = time.monotonic() + 90
+        while len(list(base.glob("ledger/entry-*"))) < 8:
+            assert process.poll() is None and time.monotonic() < until
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=60)[0]
+    assert process.returncode == 0, said
+    events = json.loads((report / "report.json").read_text())["events"]
+    assert events["entered"] == events["finished"] + events["dropped"] + events["queued"] > 0
+    assert "from a file" in said and "tick" in said
+    assert main(["audit", str(base)]) == 0
+
+
+def test_the_live_view_shows_operators_replicas_queues_rates_and_changes() -> None:
+    operators = {
+        "in": OperatorObservation("in", 1, 0, {}, 500, 500, 0, 0, 0.01, 0.00002),
+        "work": OperatorObservation("work", 3, 500, {"in": 500}, 400, 400, 123, 0, 1.2, 0.003),
+    }
+    seen = Observation(42, 100.0, 2.0, 20, 8, 500, 400, 0, 123, 0.25, 0.5, operators)
+    record = Record("shown", ("in",), rescales=[Rescale(7.5, "work", 2, 3, "by hand, at 7 s")])
+    console = Console(width=110, record=True, force_terminal=True)
+    console.print(view(seen, record))
+    text = console.export_text()
+    assert "tick 42 (100 ms)   in 250/s   out 200/s   queued 123   dropped 0   latency 0.25 s, p95 0.50 s" in text
+    row = next(line for line in text.splitlines() if "work" in line)
+    assert [cell.strip() for cell in row.strip("│ ").split("│")] == [
+        "work",
+        "3 ███",
+        "123",
+        "250",
+        "200",
+        "3.00",
+        "20%",
+    ]
+    assert "7.5 s  work: 2 -> 3  (by hand, at 7 s)" in text
+
+
+def test_only_noise_is_kept_from_the_terminal() -> None:
+    dismissed = [
+        "Traceback (most recent call last):\n",
+        '  File "pyspark/daemon.py", line 95\n',
+        "BrokenPipeError: [Errno 32]\n",
+    ]
+    real = ["Traceback (most recent call last):\n", '  File "app.py", line 5\n', "BrokenPipeError: [Errno 32]\n"]
+    lines = ["WARNING: Using incubator modules: x\n", "hello\n", *dismissed, *real, "bye\n"]
+    assert list(without_noise(lines)) == ["hello\n", *real, "bye\n"]

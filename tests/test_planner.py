@@ -1,0 +1,135 @@
+"""Plans, without Spark: how much each lane gets, which lanes share a task, and what full lanes hold back."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elastream import Settings, Topology, groupings, sources
+from elastream.engine.estimates import Estimates
+from elastream.engine.planner import FIRST_TRY, SHARED_TASK_S, Plan, make_plan, make_tasks
+from elastream.engine.work import LaneWork, OperatorReceipt, Receipt, TaskWork
+from elastream.lanes import Appended, Book, Entry, Slice
+from elastream.lanes.segments import SchemaId
+from elastream.topology import Graph
+from elastream.workload import constant
+
+
+def graph(grouping: groupings.Grouping = groupings.shuffle) -> Graph:
+    flow = Topology("plan").source("in", sources.replay(constant(1000, 60)))
+    flow.batch("a", lambda b: b, after="in", replicas=(1, 8), start=2)
+    flow.batch("b", lambda b: b, after="a", grouping=grouping, replicas=(1, 8), start=4)
+    return flow.output("out", after="b").build()
+
+
+ACTIVE: dict[str, tuple[int, ...]] = {"a": (0, 1), "b": (0, 1, 2, 3), "out": (0,)}
+
+
+def book(**queued: dict[int, int]) -> Book:
+    """A book in which so many tuples wait: book(a={0: 100})."""
+    made = Book()
+    pieces = [
+        Appended(name, lane, Slice("000000000000-x.arrow", lane * 10, 10, 0, SchemaId("s"), 0, rows))
+        for name, lanes in queued.items()
+        for lane, rows in lanes.items()
+    ]
+    made.apply(
+        Entry(
+            0, "run", 0, 0.0, (), tuple(pieces), {SchemaId("s"): "schema"}, sources={"in": {"origin_s": 0.0, "next": 0}}
+        )
+    )
+    return made
+
+
+def plan_for(
+    state: Book, estimates: Estimates, settings: Settings | None = None, slots: int = 64, g: Graph | None = None
+) -> Plan:
+    return make_plan(g or graph(), settings or Settings(), state, estimates, ACTIVE, slots, now_s=1.0)
+
+
+def test_a_lane_gets_what_its_operator_serves_in_the_budget() -> None:
+    plan = plan_for(book(a={0: 10_000, 1: 5}), Estimates({"a": 0.0001}), Settings(budget_s=0.2, max_budget_s=0.2))
+    assert plan.takes == (("a", 0, 2000), ("a", 1, 5))
+
+
+def test_an_operator_never_timed_is_tried_with_a_few_tuples() -> None:
+    assert plan_for(book(a={0: 10_000}), Estimates()).takes == (("a", 0, FIRST_TRY),)
+
+
+def test_a_tuple_slower_than_the_budget_is_still_served() -> None:
+    assert plan_for(book(a={0: 10}), Estimates({"a": 30.0})).takes == (("a", 0, 1),)
+
+
+def test_the_budget_grows_with_the_backlog_and_has_a_limit() -> None:
+    settings = Settings(budget_s=0.2, max_budget_s=0.6)
+    budgets = [
+        plan_for(book(a={0: rows}), Estimates({"a": 0.001}), settings).budget_s for rows in (10, 800, 2000, 10_000_000)
+    ]
+    assert budgets == [0.2, 0.2, 0.5, 0.6]
+
+
+def test_more_work_than_slots_can_do_in_the_budget_is_cut_evenly() -> None:
+    state = book(b=dict.fromkeys(range(4), 1000))
+    plan = plan_for(state, Estimates({"b": 0.001}), Settings(budget_s=0.2, max_budget_s=0.2), slots=2)
+    assert plan.takes == tuple(("b", lane, 100) for lane in range(4))
+
+
+def test_lanes_with_little_work_share_tasks_and_those_with_much_do_not() -> None:
+    state = book(a={0: 100, 1: 100}, b=dict.fromkeys(range(4), 10))
+    plan = plan_for(state, Estimates({"a": 0.001, "b": 0.00001, "in": 0.00001}))
+    tasks = make_tasks(graph(), plan, state, tick=1, cores=2)
+    shares = sorted(sorted((work.operator, work.lane) for work in task.lanes) for task in tasks)
+    assert shares == [[("a", 0)], [("a", 1)], [("b", lane) for lane in range(4)]]
+    assert sum(len(task.sources) for task in tasks) == 1
+
+
+@given(st.lists(st.tuples(st.integers(1, 400), st.floats(1e-7, 1e-2)), min_size=1, max_size=8), st.integers(1, 4))
+def test_every_lane_with_work_is_in_exactly_one_task(work: list[tuple[int, float]], cores: int) -> None:
+    state = book(a={lane: rows for lane, (rows, _) in enumerate(work)})
+    service_s = work[0][1]
+    plan = plan_for(state, Estimates({"a": service_s}))
+    tasks = make_tasks(graph(), plan, state, tick=1, cores=cores)
+    served = [(lane.operator, lane.lane, sum(s.rows for s in lane.slices)) for task in tasks for lane in task.lanes]
+    assert sorted(served) == sorted(plan.takes)
+    for task in tasks:
+        expected = [sum(s.rows for s in lane.slices) * service_s for lane in task.lanes]
+        assert len(expected) <= 1 or max(expected) < SHARED_TASK_S
+
+
+@given(
+    st.dictionaries(st.integers(0, 3), st.integers(0, 60), min_size=4, max_size=4),
+    st.sampled_from(["shuffle", "fields"]),
+)
+def test_senders_never_take_more_than_full_lanes_have_room_for(queued: dict[int, int], kind: str) -> None:
+    g = graph(groupings.shuffle if kind == "shuffle" else groupings.fields("id"))
+    state = book(a={0: 1000, 1: 1000}, b=queued)
+    plan = plan_for(state, Estimates({"a": 1e-6, "b": 1e-6}), Settings(q_size=50), g=g)
+    taken = sum(rows for name, _, rows in plan.takes if name == "a")
+    free = max(0, 50 - max(queued.values()))
+    assert taken <= (free * 4 if kind == "shuffle" else free)
+    assert taken > 0 or free < 2
+
+
+def test_a_plan_and_work_and_receipts_survive_their_journey_as_json() -> None:
+    state = book(a={0: 100})
+    plan = plan_for(state, Estimates({"a": 0.001}, {"a": 1.5}))
+    assert Plan.from_json(plan.to_json()) == plan
+    task = make_tasks(graph(), plan, state, tick=1, cores=2)[0]
+    again = TaskWork.from_json(task.to_json())
+    assert again.to_json() == task.to_json()
+    assert all(isinstance(work, LaneWork) for work in again.lanes)
+    receipt = Receipt(
+        [OperatorReceipt("a", 1, processed=3, delivered={"b": 3})],
+        appended=[Appended("b", 0, Slice("s", 0, 1, 2, SchemaId("k"), 0, 3))],
+    )
+    assert Receipt.from_json(receipt.to_json()) == receipt
+
+
+def test_estimates_follow_what_is_measured() -> None:
+    estimates = Estimates()
+    estimates.learn("a", [OperatorReceipt("a", 0, processed=10, busy_s=0.1, delivered={"b": 20})])
+    assert (estimates.service_s["a"], estimates.fan_out["a"]) == (0.01, 2.0)
+    for _ in range(30):
+        estimates.learn("a", [OperatorReceipt("a", 0, processed=10, busy_s=0.2, delivered={"b": 10})])
+    assert abs(estimates.service_s["a"] - 0.02) < 1e-4
+    assert abs(estimates.fan_out["a"] - 1.0) < 1e-3
+    estimates.learn("a", [OperatorReceipt("a", 0)])
+    assert abs(estimates.service_s["a"] - 0.02) < 1e-4

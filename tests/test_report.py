@@ -1,0 +1,74 @@
+"""The report: samples become numbers, files and a picture that can be opened."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from matplotlib.image import imread
+
+from elastream.scoring import Events, Record, Rescale, Sample, Series, write_report
+from elastream.scoring.series import MOST_SAMPLES
+
+
+def sample(t_s: float, processed: int = 10, queued: int = 0, replicas: int = 1) -> Sample:
+    return Sample(t_s, 0.5, processed, processed, 0, queued, replicas, 0.1)
+
+
+def record() -> Record:
+    made = Record("a run", ("in",))
+    for n in range(1, 41):
+        made.series.add("in", sample(n / 2))
+        made.series.add("work", sample(n / 2, queued=n, replicas=1 if n <= 20 else 3))
+        made.tick_ms.append(100.0 + n)
+    made.latencies.add(np.full(400, 0.25))
+    made.rescales.append(Rescale(10.0, "work", 1, 3, "by hand"))
+    made.rescale_ticks_ms.append(121.0)
+    return made
+
+
+def test_the_report_says_what_the_samples_say(tmp_path: Path) -> None:
+    report = write_report(record(), Events(400, 390, 4, 6, 0), tmp_path)
+    assert json.loads((tmp_path / "report.json").read_text()) == report
+    assert report["events"] == {"entered": 400, "finished": 390, "dropped": 4, "queued": 6, "duplicates": 0}
+    assert report["processed_ratio"] == 0.975
+    assert report["throughput_degradation"] == 0.025
+    # Twenty steps of half a second with one replica, twenty with three; a source has none.
+    assert report["replica_seconds"] == 10 + 30
+    assert report["operators"]["work"]["replicas_mean"] == 2.0
+    assert report["operators"]["work"]["queued_max"] == 40
+    assert report["operators"]["work"]["service_ms"] == 10.0
+    assert report["ticks"] == {"count": 40, "p50_ms": 120.5, "p95_ms": 138.05, "max_ms": 140.0}
+    assert report["rescale_pause_ms"] == {"p50": 121.0, "max": 121.0}
+    assert report["decisions"] == [{"t_s": 10.0, "operator": "work", "before": 1, "after": 3, "reason": "by hand"}]
+    assert report["latency_ms"]["mean"] == 250.0
+
+
+def test_the_files_can_be_opened_again(tmp_path: Path) -> None:
+    made = record()
+    write_report(made, Events(400, 400, 0, 0, 0), tmp_path)
+    assert Series.read(tmp_path / "series.parquet").operators == made.series.operators
+    picture = imread(tmp_path / "report.png")
+    assert picture.shape[0] > 500 and len(np.unique(picture.reshape(-1, picture.shape[2]), axis=0)) > 50
+    page = (tmp_path / "report.html").read_text()
+    assert "http" not in page.replace("https://", "http").split("<img")[0]
+    assert "data:image/png;base64," in page and "<td>work</td>" in page
+
+
+def test_names_from_outside_cannot_break_the_page(tmp_path: Path) -> None:
+    made = Record("<script>alert(1)</script>", ("in",))
+    made.series.add("<b>", sample(1.0))
+    write_report(made, Events(0, 0, 0, 0, 0), tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert "<script>" not in page and "<b>" not in page.split("<table>")[1]
+
+
+def test_a_long_run_is_thinned_out_but_its_sums_stay() -> None:
+    series = Series()
+    count = MOST_SAMPLES * 3
+    for n in range(count):
+        series.add("work", sample(n / 2, processed=1))
+    samples = series.operators["work"]
+    assert len(samples) <= MOST_SAMPLES
+    assert sum(s.processed for s in samples) == count
+    assert sum(s.seconds for s in samples) == count * 0.5
+    assert [s.t_s for s in samples] == sorted(s.t_s for s in samples)
