@@ -1,6 +1,7 @@
 """What goes wrong: bad tuples, bad operators, bad disks. A clear error, nothing lost, and the run goes on when mended."""
 
 import os
+import shutil
 import subprocess
 import time
 from collections import Counter
@@ -312,3 +313,31 @@ def test_a_worker_process_that_is_killed_costs_no_tuple(spark: SparkSession, tmp
         assert ids_of(handle) == each_once(1800)
         assert handle.audit().problems == ()
     assert marker.exists()
+
+
+def test_a_base_whose_checkpoint_was_lost_is_not_read_from_the_start_again(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.json").write_text('{"id": 1}\n{"id": 2}\n')
+    files = sources.dataframe(
+        lambda spark: spark.readStream.schema("id long").json(str(tmp_path / "in")), schema="id long"
+    )
+    flow = Topology("lost").source("files", files).output("out", after="files")
+    with run(flow, str(tmp_path / "base"), spark=spark) as handle:
+        until = time.monotonic() + 60
+        while sum(ids_of(handle).values()) < 2:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+    shutil.move(tmp_path / "base" / "checkpoint", tmp_path / "kept")
+    with pytest.raises(
+        SettingError, match=r"source 'files': base .* another checkpoint of Spark's.*give that one back"
+    ):
+        run(flow, str(tmp_path / "base"), spark=spark).await_end(60)
+    shutil.rmtree(tmp_path / "base" / "checkpoint")
+    shutil.move(tmp_path / "kept", tmp_path / "base" / "checkpoint")
+    (tmp_path / "in" / "2.json").write_text('{"id": 3}\n')
+    with run(flow, str(tmp_path / "base"), spark=spark) as again:
+        until = time.monotonic() + 60
+        while sum(ids_of(again).values()) < 3:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        assert ids_of(again) == Counter([1, 2, 3])

@@ -276,3 +276,15 @@ def test_rates_and_lengths_are_more_than_nothing_and_less_than_for_ever(
     path = _trace(tmp_path, "0,1")
     with pytest.raises(SettingError, match=f"^{name.split()[0]} must be .*, got {value}"):
         MORE_THAN_NOTHING[name](path, value)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=30).filter(lambda counts: sum(counts) > 0), st.data())
+def test_a_part_of_a_workload_says_of_its_tuples_what_the_whole_says(counts: list[int], data: st.DataObject) -> None:
+    whole = Arrivals(tuple(float(n) for n in range(len(counts) + 1)), (0.0, *np.cumsum(counts).astype(float).tolist()))
+    first = data.draw(st.integers(0, whole.total - 1))
+    stop = data.draw(st.integers(first + 1, whole.total))
+    part = whole.part(first, stop)
+    assert part.due_times(first, stop).tolist() == whole.due_times(first, stop).tolist()
+    for second in np.linspace(0, len(counts), 17):
+        seen = min(max(part.due_by(second), first), stop)
+        assert seen == min(max(whole.due_by(second), first), stop)

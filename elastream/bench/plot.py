@@ -8,6 +8,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullLocator
 
 from elastream.bench.results import EngineBench
 
@@ -51,12 +52,16 @@ def _bars(panel: Axes, bench: EngineBench, work: str, what: str) -> None:
     found = [("Elastream", bench.best("elastream", work), OURS), ("plain query", bench.best("plain", work), THEIRS)]
     found.append(("plain query,\none function", bench.best("plain", f"{work} in one function"), THEIRS))
     shown = [(name, best.per_second, colour) for name, best, colour in found if best]
+    panel.set_title(f"Throughput: {what}", fontsize=10)
+    if not shown:
+        panel.text(0.5, 0.5, "not measured\nin a quick run", ha="center", transform=panel.transAxes, color="grey")
+        panel.set_axis_off()
+        return
     bars = panel.bar(
         [name for name, _, _ in shown], [rate for _, rate, _ in shown], 0.6, color=[colour for _, _, colour in shown]
     )
     panel.bar_label(bars, [f"{rate:,.0f}" for _, rate, _ in shown], fontsize=8, padding=2)
-    panel.set(title=f"Throughput: {what}", ylabel="tuples per second")
-    panel.title.set_fontsize(10)
+    panel.set_ylabel("tuples per second")
     panel.tick_params(axis="x", labelsize=8)
     panel.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     panel.margins(y=0.15)
@@ -77,7 +82,10 @@ def _rescales(panel: Axes, bench: EngineBench) -> None:
     for restart, style in zip(bench.restarts, ("--", ":"), strict=False):
         work = "nothing to do" if restart.work == "empty" else "2 ms a tuple in each operator"
         panel.axhline(
-            restart.median_ms, color=THEIRS, ls=style, label=f"plain query, stop to first micro-batch, {work}"
+            restart.median_ms,
+            color=THEIRS,
+            ls=style,
+            label=f"restart of a plain query, {work}: {restart.median_ms:,.0f} ms",
         )
     panel.axvline(0, color="grey", lw=1)
     panel.annotate(
@@ -90,9 +98,12 @@ def _rescales(panel: Axes, bench: EngineBench) -> None:
         color="grey",
     )
     panel.set_yscale("log")
+    panel.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5)))
+    panel.yaxis.set_minor_locator(NullLocator())
     panel.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    panel.yaxis.set_minor_formatter(lambda value, _: f"{value:,.0f}")
-    panel.tick_params(axis="y", which="minor", labelsize=7)
+    low, high = panel.get_ylim()
+    # Room for the legend above and for the note below the lines.
+    panel.set_ylim(low / 1.5, high * 2)
     panel.set(xlabel="seconds after the rescale", ylabel="milliseconds (log)", title="Ticks around a rescale")
     panel.legend(fontsize=8, loc="upper left", ncols=2)
-    panel.grid(alpha=0.25, which="both")
+    panel.grid(alpha=0.25)

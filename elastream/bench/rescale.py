@@ -12,7 +12,7 @@ from elastream.bench.work import arrow_doze, arrow_nothing, doze, sink_doze
 from elastream.workload import constant
 
 FEW, MANY = 2, 8
-"""Replicas of each operator before and after; for the plain query, partitions."""
+"""Replicas of each operator before and after; for the plain query, partitions before and after."""
 
 NEAR_S = 5.0
 """A long tick this soon after the rescale is blamed on it."""
@@ -50,6 +50,8 @@ class Restart:
     work: str
     rows: int
     """Tuples a micro-batch."""
+    partitions: int
+    """After the restart; before it there were two."""
     restarts_ms: tuple[float, ...]
     """From the call of `stop()` to the end of the first micro-batch; the first one starts its workers anew."""
     batch_ms: float
@@ -85,7 +87,7 @@ def measure_rescale(offered_per_s: float, warm_up: int, before_s: float, after_s
     )
 
 
-def measure_restart(work: str, master: str, rows: int, repeats: int, warm_up: int) -> Restart:
+def measure_restart(work: str, master: str, rows: int, many: int, repeats: int, warm_up: int) -> Restart:
     """With the same checkpoint and in the same session, whose workers stay warm: the kind case for Spark."""
     spark = default_session(master)
     steps = (STEPS[work],) * 4
@@ -100,9 +102,9 @@ def measure_restart(work: str, master: str, rows: int, repeats: int, warm_up: in
             batch_ms += [(after - before) * 1e3 for before, after in pairwise(batches.ended_s[1:])]
             began = time.perf_counter()
             query.stop()
-            spark.conf.set("spark.sql.shuffle.partitions", MANY)
-            query, batches = chain_query(spark, steps, rows=rows, partitions=MANY, checkpoint=checkpoint)
+            spark.conf.set("spark.sql.shuffle.partitions", many)
+            query, batches = chain_query(spark, steps, rows=rows, partitions=many, checkpoint=checkpoint)
             batches.wait_for(query, 1, 240)
             restarts_ms.append((batches.ended_s[0] - began) * 1e3)
             query.stop()
-    return Restart(work, rows, tuple(restarts_ms), median(batch_ms))
+    return Restart(work, rows, many, tuple(restarts_ms), median(batch_ms))

@@ -63,8 +63,8 @@ def _full(cores: int) -> list[list[Part]]:
         [_sustained(own, 20, 38)],
         [_rescale(300, 30, 10, 10, 45)],
         [_rescale(1000, 30, 10, 10, 50)],
-        [_restart("empty", 3, 10, 35)],
-        [_restart("2ms", 3, 6, 45)],
+        [_restart("empty", MANY, 3, 10, 35)],
+        [_restart("2ms", MANY, 3, 6, 45)],
         [_footprint(250_000, 40_000, 1, 6, 35)],
         [_footprint(40_000, 2000, 8, 4, 45)],
     ]
@@ -74,14 +74,14 @@ def _quick(cores: int) -> list[list[Part]]:
     """Two sessions, one with the settings of ticks and one with Spark's own: starting them takes most of the time."""
     return [
         [
-            _floor("strict", RESCALE_MASTER, 8, 15, 12),
-            _ticks(JUDGED_LANES, 8, 15, 9),
-            _throughput("20us", None, 40_000, 2, 2, 7),
-            _sustained(None, 4, 8),
-            _rescale(300, 5, 2, 2, 8),
-            _footprint(20_000, 20_000, 1, 2, 9),
+            _floor("strict", RESCALE_MASTER, 8, 15, 13),
+            _ticks(JUDGED_LANES, 8, 15, 12),
+            _throughput("20us", None, 40_000, 1, 1.5, 7),
+            _sustained(None, 3, 7),
+            _rescale(300, 3, 1.5, 1.5, 10),
+            _footprint(20_000, 20_000, 1, 1, 8),
         ],
-        [_restart("empty", 1, 2, 20), _plain("20us", cores, [20_000], 0, 2, 4)],
+        [_restart("empty", 4, 1, 3, 18), _plain("20us", cores, [10_000], 0, 1.5, 8)],
     ]
 
 
@@ -149,12 +149,12 @@ def _rescale(offered_per_s: float, warm_up: int, before_s: float, after_s: float
     )
 
 
-def _restart(work: str, repeats: int, warm_up: int, expected_s: float) -> Part:
+def _restart(work: str, many: int, repeats: int, warm_up: int, expected_s: float) -> Part:
     # A micro-batch has a quarter of a second's tuples at the higher rate of the runs that rescale.
     return Part(
         "restart",
-        f"a plain query stopped and restarted with 8 partitions for 2, {work}",
-        {"work": work, "master": RESCALE_MASTER, "rows": 250, "repeats": repeats, "warm_up": warm_up},
+        f"a plain query stopped and restarted with {many} partitions for 2, {work}",
+        {"work": work, "master": RESCALE_MASTER, "rows": 250, "many": many, "repeats": repeats, "warm_up": warm_up},
         expected_s,
     )
 

@@ -120,7 +120,14 @@ def rescales(found: tuple[Rescale, ...], restarts: tuple[Restart, ...]) -> str:
         for r in found
     ]
     theirs = [
-        [r.work, str(r.rows), number(r.batch_ms), ", ".join(number(ms) for ms in r.restarts_ms), number(r.median_ms)]
+        [
+            r.work,
+            str(r.rows),
+            number(r.batch_ms),
+            f"2 → {r.partitions}",
+            ", ".join(number(ms) for ms in r.restarts_ms),
+            number(r.median_ms),
+        ]
         for r in restarts
     ]
     head = ["tuples/s", "median before", "longest", "/ median", "median after", "queued", "queued after", "missing"]
@@ -129,9 +136,9 @@ def rescales(found: tuple[Rescale, ...], restarts: tuple[Restart, ...]) -> str:
             "## Two replicas become eight, on each of four operators",
             "Every tuple waits 2 ms in each operator. Ticks in ms; the longest of the five seconds after the rescale.",
             table(head, ours),
-            "The plain query, stopped and started again with 8 partitions for 2: ms from `stop()` to the end of the first "
+            "The plain query, stopped and started again with more partitions: ms from `stop()` to the end of the first "
             "micro-batch. The first restart needs new workers, the others find them.",
-            table(["work", "tuples a batch", "batch ms", "restarts ms", "median ms"], theirs),
+            table(["work", "tuples a batch", "batch ms", "partitions", "restarts ms", "median ms"], theirs),
         ]
     )
 

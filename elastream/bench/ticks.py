@@ -41,7 +41,7 @@ def measure_ticks(lanes: int, warm_up: int, count: int) -> TickTimes:
         deadline = time.monotonic() + 240
         while len(run.ticks) <= warm_up + count and run.handle.active and time.monotonic() < deadline:
             tasks.append(len(Mailbox(run.handle._workdir).get().tasks))
-            time.sleep(1.0)
+            time.sleep(0.5)
         run.wait_for_ticks(warm_up + count + 1, 1)
         audit = run.stop()
     measured = run.ticks[warm_up : warm_up + count + 1]

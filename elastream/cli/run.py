@@ -141,11 +141,12 @@ def _finish(handle: Handle, recorder: Recorder, folder: Path | None, console: Co
 
 
 def _until_asked_to_stop() -> Callable[[], bool]:
-    """False once Ctrl-C or SIGTERM came: the run then stops at a tick boundary."""
+    """False once Ctrl-C or SIGTERM came: the run then stops at a tick boundary. A second one does not wait for it."""
     asked: list[int] = []
 
     def remember(number: int, frame: FrameType | None) -> None:
         asked.append(number)
+        signal.signal(number, signal.SIG_DFL)
 
     signal.signal(signal.SIGINT, remember)
     signal.signal(signal.SIGTERM, remember)

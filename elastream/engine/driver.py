@@ -16,7 +16,7 @@ from elastream.engine.measure import Measurements, Tick
 from elastream.engine.planner import Plan, make_plan, make_tasks
 from elastream.engine.settings import Settings
 from elastream.engine.settle import Settled, by_chain, settle
-from elastream.engine.sources import Replay
+from elastream.engine.sources import Replay, Stream
 from elastream.engine.tick_source import Mail, Mailbox
 from elastream.engine.work import Receipt, TaskWork
 from elastream.errors import BaseInUse, BaseUnusable, SettingError
@@ -39,7 +39,6 @@ class Driver:
         graph: Graph,
         settings: Settings,
         store: Store,
-        run: str,
         mailbox: Mailbox,
         *,
         slots: int,
@@ -49,7 +48,6 @@ class Driver:
         self._graph = graph
         self._settings = settings
         self._store = store
-        self._run = run
         self._mailbox = mailbox
         self._slots = slots
         self._cores = cores
@@ -100,7 +98,7 @@ class Driver:
             operator.name: tuple(range(operator.replicas.start)) for operator in self._graph.served
         }
         self._plan = Plan(self._clock(), self._settings.budget_s, sizes)
-        self._commit(Entry(0, self._run, -1, self._clock(), plan=self._plan.to_json()))
+        self._commit(Entry(0, "", -1, self._clock(), plan=self._plan.to_json()))
 
     def _go_on(self, discard: tuple[str, ...]) -> None:
         """Continue a base: operators keep the lanes of their name; nobody's tuples are forgotten silently."""
@@ -162,24 +160,34 @@ class Driver:
         }
         return TaskWork(self._book.tick + 1, self._plan.planned_s, self._plan.active, queued, {}).to_json()
 
-    def is_applied(self, batch: int) -> bool:
+    def is_applied(self, query: str, batch: int) -> bool:
         """True when Spark repeats a batch that the ledger has."""
-        return self._book.run == self._run and batch <= self._book.batch
+        return self._book.run == query and batch <= self._book.batch
 
-    def finish_tick(self, batch: int, receipts: list[Receipt]) -> None:
+    def check_checkpoint(self, query: str) -> None:
+        """A streaming DataFrame's offsets are in one checkpoint; with another one its tuples would come again."""
+        for source in self._graph.sources:
+            state = self._book.sources.get(source.name, {})
+            if isinstance(source.source, Stream) and state.get("query", query) != query:
+                raise SettingError(
+                    f"source {source.name!r}: base {self._store} was written with another checkpoint of Spark's, which has "
+                    "the source's offsets; give that one back, or begin with a new base"
+                )
+
+    def finish_tick(self, query: str, batch: int, receipts: list[Receipt]) -> None:
         """Commit what the tasks did together with the plan of the next tick, then let that tick begin."""
         settled = settle(self._graph, self._settings, self._book, receipts)
         now = self._clock()
         entry = Entry(
             self._book.tick + 1,
-            self._run,
+            query,
             batch,
             now,
             settled.consumed + self._acknowledged(),
             settled.appended,
             dict(settled.schemas),  # type: ignore[arg-type]
             settled.counts,
-            self._source_states(settled, now),
+            self._source_states(settled, query, now),
         )
         self._commit_with_plan(entry, settled, now)
         self._measure(settled, now)
@@ -216,12 +224,15 @@ class Driver:
                 "make room or mend the permissions, then start again with the same base"
             ) from error
 
-    def _source_states(self, settled: Settled, now: float) -> dict[str, dict[str, Any]]:
+    def _source_states(self, settled: Settled, query: str, now: float) -> dict[str, dict[str, Any]]:
         """Replays begin when the first tick is over, so that starting up does not count as lateness."""
         states: dict[str, dict[str, Any]] = {}
         for source in self._graph.sources:
-            if isinstance(source.source, Replay):
-                old = self._book.sources.get(source.name)
+            old = self._book.sources.get(source.name)
+            if isinstance(source.source, Stream):
+                if old is None:
+                    states[source.name] = {"query": query}
+            elif isinstance(source.source, Replay):
                 if old is None:
                     states[source.name] = {"origin_s": now, "next": 0}
                 elif source.name in settled.next_of:
@@ -276,10 +287,11 @@ class Driver:
         if self._plan.takes:
             return 0.0
         due = self._clock() + self._settings.heartbeat_s
-        for intake in self._plan.intakes:
-            replay = self._graph[intake.source].source
-            first = float(replay.arrivals.due_times(intake.first, intake.first + 1)[0])
-            due = min(due, self._book.sources[intake.source]["origin_s"] + first)
+        for source in self._graph.sources:
+            state = self._book.sources[source.name]
+            if isinstance(source.source, Replay) and state["next"] < source.source.arrivals.total:
+                first = float(source.source.arrivals.due_times(state["next"], state["next"] + 1)[0])
+                due = min(due, state["origin_s"] + first)
         return due
 
     def _is_drained(self) -> bool:

@@ -32,7 +32,6 @@ class Handle:
         query: StreamingQuery,
         spark: SparkSession,
         workdir: str,
-        temporary: bool,
     ) -> None:
         self.graph = graph
         self.base = base
@@ -40,7 +39,6 @@ class Handle:
         self._driver = driver
         self._query = query
         self._workdir = workdir
-        self._temporary = temporary
         self._closed = False
 
     def scale(self, operator: str, replicas: int) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -11,14 +12,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from elastream.errors import SettingError
 from elastream.lanes import Slice, Store
-from elastream.lanes.readers import acknowledge, waiting
+from elastream.lanes.readers import Follower, acknowledge
 from elastream.lanes.segments import decode_schema, read_slice
 
 
 def read_output(base: str, output: str) -> pa.Table:
     """All tuples that wait in an output, in the order in which they were committed."""
     store = Store(base)
-    found = waiting(store, output)
+    found = Follower(store).waiting(output)
     batches = [read_slice(store, piece, decode_schema(found.schemas[piece.schema])) for piece in found.slices]
     return pa.Table.from_batches(batches) if batches else pa.table({})
 
@@ -33,6 +34,12 @@ def stream_output(spark: SparkSession, base: str, output: str, schema: pa.Schema
         .options(base=base, output=output, reader=reader)
         .load()
     )
+
+
+@lru_cache(maxsize=8)
+def _follower(base: str) -> Follower:
+    """One for as long as Spark's planner process lives, which asks many times a second."""
+    return Follower(Store(base))
 
 
 class OutputSource(DataSource):
@@ -59,13 +66,13 @@ class OutputReader(DataSourceStreamReader):
         self._columns = columns
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        return {"tuple": waiting(Store(self._base), self._output).first}
+        return {"tuple": _follower(self._base).waiting(self._output).first}
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802 - Spark's name
-        return {"tuple": max(start["tuple"], waiting(Store(self._base), self._output).stop)}
+        return {"tuple": max(start["tuple"], _follower(self._base).waiting(self._output).stop)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        found = waiting(Store(self._base), self._output)
+        found = _follower(self._base).waiting(self._output)
         at = found.first
         if start["tuple"] < at:
             raise SettingError(

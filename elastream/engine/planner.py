@@ -28,6 +28,9 @@ MOST_BYTES = 64 << 20
 SHARED_TASK_S = 0.01
 """Lanes with less work than this share a task: a task costs about as much as this by itself."""
 
+HORIZON_S = 30.0
+"""How far ahead of the plan's clock a source may read, should the tick begin late."""
+
 WORK_S = 0.0005
 """What reading and writing a lane's slices costs at least."""
 
@@ -42,8 +45,9 @@ class Intake:
     source: str
     part: int
     first: int
-    stop: int | None
-    most: int
+    stop: int
+    due_only: bool
+    """True: the task takes of these what is due when it runs."""
 
 
 @dataclass(frozen=True)
@@ -136,10 +140,9 @@ def make_tasks(graph: Graph, plan: Plan, book: Book, tick: int, cores: int) -> l
         work = LaneWork(operator, lane, slices, plan.budget_s * OVERRUN, min(chunk, MOST_ROWS))
         works.append((WORK_S + rows * (service_s if service_s is not None else 1.0), work))
     for intake in plan.intakes:
-        source = SourceWork(
-            intake.source, intake.part, intake.first, intake.stop, intake.most, book.sources[intake.source]["origin_s"]
-        )
-        works.append((WORK_S, source))
+        arrivals = graph[intake.source].source.arrivals.part(intake.first, intake.stop)
+        origin_s = book.sources[intake.source]["origin_s"]
+        works.append((WORK_S, SourceWork(**vars(intake), origin_s=origin_s, arrivals=arrivals)))
     tasks = []
     for share in _pack(works, cores):
         lanes = tuple(work for work in share if isinstance(work, LaneWork))
@@ -191,11 +194,13 @@ def _intakes(
     quota = _quota(estimates, name, budget_s) if name in estimates.service_s else 10_000
     first = state["next"]
     if parts == 1:
-        most = min(quota, room.for_sender(name))
-        return [Intake(name, 0, first, None, most)] if most else []
+        # What will be due by the time the task runs, with much to spare.
+        soon = replay.arrivals.due_by(now_s - state["origin_s"] + HORIZON_S)
+        stop = min(first + min(quota, room.for_sender(name)), max(soon, first + 1))
+        return [Intake(name, 0, first, stop, due_only=True)] if stop > first else []
     stop = min(replay.arrivals.due_by(now_s - state["origin_s"]), first + quota * parts, first + room.for_sender(name))
     edges = [first + (stop - first) * part // parts for part in range(parts + 1)]
-    return [Intake(name, part, a, b, b - a) for part, (a, b) in enumerate(pairwise(edges)) if b > a]
+    return [Intake(name, part, a, b, due_only=False) for part, (a, b) in enumerate(pairwise(edges)) if b > a]
 
 
 class _Room:

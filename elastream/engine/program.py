@@ -6,14 +6,16 @@ It travels inside the data source as bytes and is opened once per worker process
 import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
 
 from elastream.engine.settings import Settings
-from elastream.engine.sources import Stream
+from elastream.engine.sources import Replay
 from elastream.lanes import Store
 from elastream.topology import Graph, parse_schema
+from elastream.workload import Arrivals
 
 DEAD_LETTERS = "dead-letters"
 """The output that every run has: the tuples on which an operator raised."""
@@ -33,11 +35,15 @@ class Program:
 
     def to_bytes(self) -> bytes:
         """With the driver's search path, so that workers on this machine find the modules that the functions are in."""
-        # How a streaming DataFrame is opened is the driver's affair, and cannot travel.
-        operators = tuple(replace(o, source=None) if isinstance(o.source, Stream) else o for o in self.graph.operators)
+        operators = tuple(replace(o, source=_travelling(o.source)) for o in self.graph.operators)
         program = replace(self, graph=replace(self.graph, operators=operators))
         data: bytes = cloudpickle.dumps((sys.path, cloudpickle.dumps(program)))  # type: ignore[no-untyped-call]
         return data
+
+
+def _travelling(source: Any) -> Any:
+    """What a worker needs of a source: not how a DataFrame is opened, nor when all the tuples of a workload are due."""
+    return replace(source, arrivals=Arrivals((0.0,), (0.0,))) if isinstance(source, Replay) else None
 
 
 @lru_cache(maxsize=4)

@@ -39,7 +39,6 @@ def run(
     """
     graph = topology.build() if isinstance(topology, Topology) else topology
     settings = settings or Settings()
-    temporary = base is None
     base = base or tempfile.mkdtemp(prefix="elastream-")
     store = Store(base)
     lanes = sum(operator.replicas.most for operator in graph.served) + len(graph.sources)
@@ -47,18 +46,18 @@ def run(
         check_session(spark)
     workdir = tempfile.mkdtemp(prefix="elastream-driver-")
     mailbox = Mailbox(workdir)
-    checkpoint_at, run_id = _checkpoint(graph, store, checkpoint, workdir)
+    checkpoint_at = _checkpoint(graph, store, checkpoint, workdir)
     session = spark or tick_session(master, lanes)
-    driver = Driver(graph, settings, store, run_id, mailbox, slots=slots_of(session), cores=cores_of(session))
-    driver.open(discard)
+    driver = Driver(graph, settings, store, mailbox, slots=slots_of(session), cores=cores_of(session))
     try:
+        driver.open(discard)
         program = Program(graph, settings, base, _base_id(store)).to_bytes()
         query = _start(session, graph, driver, workdir, checkpoint_at, program)
     except BaseException:
         driver.close()
         shutil.rmtree(workdir, ignore_errors=True)
         raise
-    return Handle(graph, base, driver, query, session, workdir, temporary)
+    return Handle(graph, base, driver, query, session, workdir)
 
 
 def _start(
@@ -73,14 +72,17 @@ def _start(
     has_branches = any(isinstance(source.source, Stream) for source in graph.sources)
 
     def tick(batch: DataFrame, number: int) -> None:
-        if driver.is_applied(number):
+        # The same for as long as the checkpoint is.
+        query = spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
+        if driver.is_applied(query, number):
             return
         try:
+            driver.check_checkpoint(query)
             if driver.parked.is_set():
                 raise RunFailed("the run is over; this batch will be read again when it goes on")
             if has_branches:
                 spark.sparkContext.setLocalProperty(ROUTING, driver.routing())
-            driver.finish_tick(number, [Receipt.from_json(row.receipt) for row in batch.collect()])
+            driver.finish_tick(query, number, [Receipt.from_json(row.receipt) for row in batch.collect()])
         except BaseException as error:
             driver.error = driver.error or error
             raise
@@ -94,19 +96,19 @@ def _start(
     )
 
 
-def _checkpoint(graph: Graph, store: Store, asked: str | None, workdir: str) -> tuple[str, str]:
-    """Where Spark's checkpoint is, and its name in the ledger.
+def _checkpoint(graph: Graph, store: Store, asked: str | None, workdir: str) -> str:
+    """Where Spark's checkpoint is.
 
     With replays only the ledger knows everything, and the checkpoint is thrown away with the process. The offsets of
     streaming DataFrames are Spark's: their checkpoint must last as long as the base.
     """
     if not any(isinstance(source.source, Stream) for source in graph.sources):
-        return f"file://{workdir}/checkpoint", uuid.uuid4().hex
+        return f"file://{workdir}/checkpoint"
     if asked is None and not store.is_local:
         raise SettingError(
             f"base {store}: not on a local disk, so say where Spark's checkpoint is: checkpoint='s3a://...'"
         )
-    return asked or f"file://{store.local_path}/checkpoint", "checkpoint"
+    return asked or f"file://{store.local_path}/checkpoint"
 
 
 def _base_id(store: Store) -> str:

@@ -84,14 +84,13 @@ class _Task:
     def make(self, work: SourceWork) -> None:
         """Replay the tuples that are due."""
         replay = self._graph[work.source].source
-        stop = work.stop if work.stop is not None else replay.arrivals.due_by(time.time() - work.origin_s)
-        stop = min(stop, work.first + work.most)
+        stop = min(work.stop, work.arrivals.due_by(time.time() - work.origin_s)) if work.due_only else work.stop
         if stop <= work.first:
             return
         self._sources.append(SourceReceipt(work.source, work.part, work.first, stop))
         started = time.perf_counter(), time.thread_time()
         rows = replay.rows(work.first, stop)
-        due = (replay.arrivals.due_times(work.first, stop) + work.origin_s) * 1e6
+        due = (work.arrivals.due_times(work.first, stop) + work.origin_s) * 1e6
         batch = rows.append_column(
             pa.field(DUE, stored(replay.schema).field(DUE).type),
             pa.array(due.astype(np.int64)).cast(pa.timestamp("us", "UTC")),

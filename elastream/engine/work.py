@@ -6,6 +6,7 @@ from typing import Any
 
 from elastream.errors import ElastreamError
 from elastream.lanes import Appended, Slice
+from elastream.workload import Arrivals
 
 
 @dataclass(frozen=True)
@@ -22,14 +23,16 @@ class LaneWork:
 
 @dataclass(frozen=True)
 class SourceWork:
-    """Make the tuples of a replay from number `first` on: up to `stop`, or all that are due when the task runs."""
+    """Make the tuples of a replay from number `first` on: up to `stop`, or all before it that are due by then."""
 
     source: str
     part: int
     first: int
-    stop: int | None
-    most: int
+    stop: int
+    due_only: bool
     origin_s: float
+    arrivals: Arrivals
+    """The part of the workload in which these tuples are."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,8 @@ class TaskWork:
     """Longer than 0: nothing to serve, only wait, so that a worker process is there when it is needed."""
 
     def to_json(self) -> str:
-        plain = vars(self) | {"lanes": [vars(w) for w in self.lanes], "sources": [vars(w) for w in self.sources]}
+        sources = [vars(work) | {"arrivals": [work.arrivals.ends_s, work.arrivals.counts]} for work in self.sources]
+        plain = vars(self) | {"lanes": [vars(work) for work in self.lanes], "sources": sources}
         return json.dumps(plain, separators=(",", ":"))
 
     @classmethod
@@ -57,7 +61,9 @@ class TaskWork:
             LaneWork(**{**work, "slices": tuple(Slice(*piece) for piece in work["slices"])})
             for work in document["lanes"]
         )
-        document["sources"] = tuple(SourceWork(**work) for work in document["sources"])
+        document["sources"] = tuple(
+            SourceWork(**{**work, "arrivals": Arrivals(*map(tuple, work["arrivals"]))}) for work in document["sources"]
+        )
         return cls(**document)
 
 

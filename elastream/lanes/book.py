@@ -16,7 +16,7 @@ class Entry:
 
     tick: int
     run: str
-    """Which Spark checkpoint the batch number belongs to."""
+    """The query that the batch number belongs to: Spark gives one checkpoint one id."""
     batch: int
     at_s: float
     consumed: tuple[tuple[str, int, int], ...] = ()

@@ -63,6 +63,12 @@ class Ledger:
     def has(self, tick: int) -> bool:
         return self._store.exists(_entry_name(tick))
 
+    def newest(self) -> int:
+        """The tick of the last entry; -1 when there is none."""
+        return max(
+            (int(found[1]) for name in self._store.sizes(FOLDER) if (found := _ENTRY.fullmatch(name))), default=-1
+        )
+
     def entries(self) -> Iterator[Entry]:
         """All entries still kept, in order."""
         for name in sorted(self._store.sizes(FOLDER)):

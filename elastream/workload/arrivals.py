@@ -59,6 +59,12 @@ class Arrivals:
         times: Floats = ends[step - 1] + np.clip(share, 0.0, 1.0) * (ends[step] - ends[step - 1])
         return times
 
+    def part(self, first: int, stop: int) -> "Arrivals":
+        """Only the steps in which tuples `first` to `stop - 1` are due: small, whatever the length of the whole."""
+        low, high = np.searchsorted(self._counts, [first, stop - 1e-9])
+        steps = slice(max(0, int(low) - 1), int(high) + 1)
+        return Arrivals(self.ends_s[steps], self.counts[steps])
+
     def per_second(self, second: float) -> float:
         """The rate at this second."""
         step = int(np.searchsorted(self._ends, second, side="right"))
