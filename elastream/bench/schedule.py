@@ -51,16 +51,16 @@ def _full(cores: int) -> list[list[Part]]:
         [_ticks(32, 60, 150, 50)],
         [_floor("python", FLOOR_MASTER, 60, 150, 32)],
         [_floor("default", FLOOR_MASTER, 60, 150, 40)],
-        [_throughput("empty", own, 2_500_000, 6, 10, 30)],
-        [_throughput("20us", own, 40_000, 8, 12, 35)],
+        [_throughput("empty", own, 2_500_000, 14, 10, 40)],
+        [_throughput("20us", own, 40_000, 15, 12, 43)],
         [
             _plain("20us", cores, [20_000, 60_000, 150_000], 3, 8, 55),
             _plain("20us in one function", cores, [60_000], 2, 8, 15),
             _plain("empty", cores, [200_000, 1_000_000], 2, 6, 25),
         ],
-        [_throughput("20us", None, 40_000, 8, 12, 35)],
-        [_throughput("empty", None, 2_500_000, 6, 10, 30)],
-        [_sustained(own, 20, 38)],
+        [_throughput("20us", None, 40_000, 15, 12, 43)],
+        [_throughput("empty", None, 2_500_000, 14, 10, 40)],
+        [_sustained(own, 10, 20, 50)],
         [_rescale(300, 30, 10, 10, 45)],
         [_rescale(1000, 30, 10, 10, 50)],
         [_restart("empty", MANY, 3, 10, 35)],
@@ -77,7 +77,7 @@ def _quick(cores: int) -> list[list[Part]]:
             _floor("strict", RESCALE_MASTER, 8, 15, 13),
             _ticks(JUDGED_LANES, 8, 15, 12),
             _throughput("20us", None, 40_000, 1, 1.5, 7),
-            _sustained(None, 3, 7),
+            _sustained(None, 1, 2.5, 7),
             _rescale(300, 3, 1.5, 1.5, 10),
             _footprint(20_000, 20_000, 1, 1, 8),
         ],
@@ -131,11 +131,11 @@ def _plain(work: str, cores: int, sizes: list[int], warm_up_s: float, seconds: f
     )
 
 
-def _sustained(master: str | None, seconds: float, expected_s: float) -> Part:
+def _sustained(master: str | None, warm_up_s: float, seconds: float, expected_s: float) -> Part:
     return Part(
         "sustained",
         f"{OFFERED_PER_S:,} tuples/s through four empty operators, to the last tuple",
-        {"master": master, "replicas": 2, "offered_per_s": OFFERED_PER_S, "seconds": seconds},
+        {"master": master, "replicas": 2, "offered_per_s": OFFERED_PER_S, "warm_up_s": warm_up_s, "seconds": seconds},
         expected_s,
     )
 

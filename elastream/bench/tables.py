@@ -90,7 +90,7 @@ def throughput(found: tuple[Throughput, ...]) -> str:
 def sustained(found: Sustained) -> str:
     rows = [
         ["offered tuples/s", number(found.offered_per_s)],
-        ["for seconds", number(found.seconds)],
+        ["for s, after a warm-up", number(found.seconds)],
         ["finished tuples/s", number(found.finished_per_s)],
         ["latency mean ms", number(found.latency_mean_ms)],
         ["latency p95 ms", number(found.latency_p95_ms)],

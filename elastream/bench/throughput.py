@@ -36,16 +36,16 @@ class Sustained:
     """A fixed rate, offered for a while, then everything served to the end."""
 
     offered_per_s: float
+    warm_up_s: float
     seconds: float
+    """How long it was offered after the warm-up; the next three figures are of this time."""
     finished_per_s: float
-    """After the first quarter, until the offer ended."""
+    latency_mean_ms: float
+    latency_p95_ms: float
     queued_at_end: int
     """Tuples in all lanes when the offer ended."""
     drained_s: float
     """From then until the last tuple was served."""
-    latency_mean_ms: float
-    latency_p95_ms: float
-    """Of the tuples finished after the first quarter, until the offer ended."""
     entered: int
     finished: int
     dropped: int
@@ -56,7 +56,8 @@ class Sustained:
     @property
     def is_whole(self) -> bool:
         """Every tuple that was offered was served."""
-        return self.entered == self.finished == int(self.offered_per_s * self.seconds) and not self.problems
+        offered = int(self.offered_per_s * (self.warm_up_s + self.seconds))
+        return self.entered == self.finished == offered and not self.problems
 
 
 def measure_throughput(
@@ -75,28 +76,30 @@ def measure_throughput(
     return Throughput("elastream", work, config, _finished_per_s(inside), _span_s(inside), missing(audit))
 
 
-def measure_sustained(master: str | None, replicas: int, offered_per_s: float, seconds: float) -> Sustained:
+def measure_sustained(
+    master: str | None, replicas: int, offered_per_s: float, warm_up_s: float, seconds: float
+) -> Sustained:
     """Offer a rate, wait until all is served, audit the base."""
-    graph = four_operators(constant(offered_per_s, seconds), nothing, sink_nothing, replicas=replicas)
-    with watched(graph, master) as run:
-        begin = run.origin_s()
-        run.wait(lambda: not run.handle.active, seconds * 5 + 120, "all tuples to be served")
+    arrivals = constant(offered_per_s, warm_up_s + seconds)
+    with watched(four_operators(arrivals, nothing, sink_nothing, replicas=replicas), master) as run:
+        begin = run.origin_s() + warm_up_s
+        run.wait(lambda: not run.handle.active, arrivals.seconds * 5 + 120, "all tuples to be served")
         audit = run.stop()
-    offered = [tick for tick in run.ticks if tick.ended_s <= begin + seconds]
-    inside = _from(offered, begin + seconds / 4)
+    inside = _from([tick for tick in run.ticks if tick.ended_s <= begin + seconds], begin)
     if len(inside) < FEWEST_TICKS:
-        raise RunFailed(f"bench: expected {FEWEST_TICKS} ticks or more in {seconds * 3 / 4:.0f} s, got {len(inside)}")
+        raise RunFailed(f"bench: expected {FEWEST_TICKS} ticks or more in {seconds:.0f} s, got {len(inside)}")
     latencies = Latencies()
     for tick in inside[1:]:
         latencies.merge(tick.settled.latencies)
     return Sustained(
         offered_per_s,
+        warm_up_s,
         seconds,
         _finished_per_s(inside),
-        sum(inside[-1].queued.values()),
-        max(tick.ended_s for tick in run.ticks if finished(tick)) - begin - seconds,
         latencies.mean_s * 1e3,
         latencies.percentile_s(0.95) * 1e3,
+        sum(inside[-1].queued.values()),
+        max(tick.ended_s for tick in run.ticks if finished(tick)) - begin - seconds,
         audit.entered,
         audit.finished,
         audit.dropped,

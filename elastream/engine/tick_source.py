@@ -10,16 +10,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from elastream.engine.program import load_program
-from elastream.engine.task import run_task
-from elastream.engine.work import TaskWork
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 RECEIPT_SCHEMA = "receipt string"
+PLAN_FILE = "plan.json"
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Mailbox:
     """One file, replaced as a whole."""
 
     def __init__(self, folder: str) -> None:
-        self._path = Path(folder) / "plan.json"
+        self._path = Path(folder) / PLAN_FILE
 
     def put(self, mail: Mail) -> None:
         new = self._path.with_suffix(".new")
@@ -50,30 +49,44 @@ class Mailbox:
 
 
 def tick_source(name: str, mailbox: str, program: bytes) -> type[DataSource]:
-    """A data source class of its own for each run, so that the program travels inside it."""
+    """A data source class of its own for each run, so that the program travels inside it.
+
+    Spark opens the class in four planner processes before the first tick. They know only what is imported in the methods
+    they call, so that none of them loads the engine: each would take a second for it.
+    """
 
     class TickReader(DataSourceStreamReader):
         def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
             return {"entry": -1}
 
         def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802 - Spark's name
-            mail = Mailbox(mailbox).get()
-            ready = mail.entry > start["entry"] and time.time() >= mail.not_before_s
-            return {"entry": mail.entry} if ready else start
+            mail = self._mail()
+            ready = mail["entry"] > start["entry"] and time.time() >= mail["not_before_s"]
+            return {"entry": mail["entry"]} if ready else start
 
         def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-            mail = Mailbox(mailbox).get()
+            mail = self._mail()
             # An older entry's plan has been carried out: Spark is repeating a batch that the ledger knows.
-            tasks = mail.tasks if mail.entry == end["entry"] else ()
+            tasks = mail["tasks"] if mail["entry"] == end["entry"] else []
             return [InputPartition(task) for task in tasks] or [InputPartition(None)]
 
-        def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
             if partition.value is not None:
+                import pyarrow as pa
+
+                from elastream.engine.program import load_program
+                from elastream.engine.task import run_task
+                from elastream.engine.work import TaskWork
+
                 receipt = run_task(*load_program(program), TaskWork.from_json(partition.value))
                 yield pa.record_batch([pa.array([receipt.to_json()])], names=["receipt"])
 
         def commit(self, end: dict[str, int]) -> None:
             """The ledger is the only record of what is done."""
+
+        def _mail(self) -> Any:
+            with open(f"{mailbox}/{PLAN_FILE}", encoding="utf-8") as file:
+                return json.load(file)
 
     class TickSource(DataSource):
         @classmethod

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from elastream.scoring.latency import Latencies
-from elastream.scoring.plots import draw_run
 from elastream.scoring.series import Series
 
 
@@ -77,6 +76,9 @@ def make_report(record: Record, events: Events) -> dict[str, Any]:
 
 def write_report(record: Record, events: Events, folder: Path) -> dict[str, Any]:
     """Write all four files; gives what is in report.json."""
+    # Here and not above: workers import this room too, and have no use for a plotting library.
+    from elastream.scoring.plots import draw_run
+
     folder.mkdir(parents=True, exist_ok=True)
     report = make_report(record, events)
     (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
