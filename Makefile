@@ -25,7 +25,7 @@ check: setup  ## ruff, mypy --strict, import-linter
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
-	@$(VENV)/bin/lint-imports --no-logo 2>/dev/null || $(VENV)/bin/lint-imports
+	@$(VENV)/bin/lint-imports
 
 bench: setup  ## the engine measured against Spark itself, about ten minutes
 	@$(VENV)/bin/elastream bench engine

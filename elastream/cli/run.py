@@ -127,8 +127,10 @@ def run_and_report(
     try:
         watch(handle, recorder.record, console, step)
     finally:
-        handle.stop()
-        report = _finish(handle, recorder, folder, console)
+        try:
+            handle.stop()
+        finally:
+            report = _finish(handle, recorder, folder, console)
     return report
 
 

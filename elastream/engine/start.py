@@ -76,10 +76,11 @@ def _start(
         query = spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
         if driver.is_applied(query, number):
             return
+        if driver.parked.is_set():
+            # Asked to stop, and Spark was quicker to begin a batch than we to stop the query: it will be read again.
+            raise RunFailed("the run is over")
         try:
             driver.check_checkpoint(query)
-            if driver.parked.is_set():
-                raise RunFailed("the run is over; this batch will be read again when it goes on")
             if has_branches:
                 spark.sparkContext.setLocalProperty(ROUTING, driver.routing())
             driver.finish_tick(query, number, [Receipt.from_json(row.receipt) for row in batch.collect()])

@@ -1,0 +1,30 @@
+"""What the README shows is what happens."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
+    example = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    assert example is not None
+    (tmp_path / "pages.py").write_text(example.group(1).replace("seconds=30", "seconds=3"))
+    done = subprocess.run(
+        [sys.executable, "pages.py"], cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    # 6000 clicks, of which every fiftieth is of the page that is left out.
+    stored = sum(int(n) for n in re.findall(r"^\w+-\d+-store-\d+-\d+ (\d+)$", done.stderr + done.stdout, re.MULTILINE))
+    assert stored == 6000 - 6000 // 50
+    assert "4 Audit(" in done.stdout and "finished=6000, dropped=0, queued=0" in done.stdout
+
+
+def test_the_commands_it_names_exist() -> None:
+    for command in re.findall(r"^elastream (\w+)", README, re.MULTILINE):
+        done = subprocess.run(
+            [sys.executable, "-m", "elastream.cli.main", command, "--help"], capture_output=True, text=True, check=True
+        )
+        assert "usage: elastream" in done.stdout
