@@ -15,8 +15,8 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 import pytest
-from moto.server import ThreadedMotoServer
-from pyarrow import fs, ipc
+from object_store import BUCKET, KEY, SECRET, address, object_store
+from pyarrow import ipc
 
 from elastream.errors import BaseInUse, BaseUnusable, Damaged
 from elastream.lanes import Appended, Book, Cleanup, Entry, Hold, LaneId, Ledger, Store, audit
@@ -27,36 +27,18 @@ from elastream.lanes.readers import acknowledge, acknowledged
 from elastream.lanes.sealed import seal, unseal
 from elastream.lanes.segments import encode_schema, read_slice, write_segments
 
-KEY, SECRET = "the-access-key", "the-secret-of-it"
-BUCKET = "lanes"
 _FOLDERS = count()
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    remote = fs.S3FileSystem(
-        access_key=KEY,
-        secret_key=SECRET,
-        endpoint_override=f"{host}:{port}",
-        scheme="http",
-        region="us-east-1",
-        allow_bucket_creation=True,
-    )
-    remote.create_dir(BUCKET)
-    yield f"{host}:{port}"
-    server.stop()
-
-
-def _uri(endpoint: str, path: str) -> str:
-    return f"s3://{KEY}:{SECRET}@{path}?endpoint_override={endpoint}&scheme=http&region=us-east-1"
+    with object_store() as place:
+        yield place
 
 
 @pytest.fixture
 def uri(endpoint: str) -> str:
-    return _uri(endpoint, f"{BUCKET}/run-{next(_FOLDERS)}")
+    return address(endpoint, f"{BUCKET}/run-{next(_FOLDERS)}")
 
 
 @pytest.fixture
@@ -407,7 +389,7 @@ def test_another_process_holds_the_base_until_it_is_killed(store: Store, uri: st
 
 
 def test_a_bucket_that_does_not_exist_is_unusable(endpoint: str) -> None:
-    store = Store(_uri(endpoint, "never-made/run"))
+    store = Store(address(endpoint, "never-made/run"))
     with pytest.raises(BaseUnusable, match=r"^base s3://never-made/run: cannot be written: "):
         Hold(store).take()
 
@@ -438,7 +420,7 @@ def locked_endpoint() -> Iterator[str]:
 
 def test_a_store_that_lets_nobody_in_is_unusable(locked_endpoint: str) -> None:
     with pytest.raises(BaseUnusable, match=r"^base s3://lanes/run: "):
-        Hold(Store(_uri(locked_endpoint, "lanes/run"))).take()
+        Hold(Store(address(locked_endpoint, "lanes/run"))).take()
 
 
 def test_the_name_of_a_store_does_not_tell_its_secrets(store: Store) -> None:
@@ -464,7 +446,7 @@ def test_no_error_tells_the_secrets(store: Store, uri: str, endpoint: str) -> No
         Hold(Store(uri)).take()
 
     def no_bucket() -> None:
-        Hold(Store(_uri(endpoint, "never-made/run"))).take()
+        Hold(Store(address(endpoint, "never-made/run"))).take()
 
     for kind, fail in (
         (Damaged, damaged_segment),
