@@ -37,7 +37,7 @@ from elastream.lanes import (
 )
 from elastream.lanes.cleanup import GRACE_TICKS
 from elastream.lanes.ledger import ENTRIES_A_SNAPSHOT
-from elastream.lanes.readers import acknowledge, acknowledged, waiting
+from elastream.lanes.readers import Follower, acknowledge, acknowledged
 from elastream.lanes.sealed import seal, unseal
 from elastream.lanes.segments import BATCH_BYTES, encode_schema, read_slice, write_segments
 from elastream.topology import parse_schema
@@ -821,7 +821,7 @@ def test_an_output_is_kept_until_its_slowest_reader_has_it(store: Store) -> None
 def test_a_reader_sees_only_what_is_committed(store: Store) -> None:
     ledger, book = Ledger(store), Book()
     appended, schemas = write_segments(store, 0, {LaneId("table", 0): [_numbers(0, 10)]})
-    assert waiting(store, "table").slices == ()
+    assert Follower(store).waiting("table").slices == ()
     texts = {key: encode_schema(schema) for key, schema in schemas.items()}
     for entry in (
         Entry(0, "run", 0, 0.0, (), tuple(appended), texts),
@@ -829,7 +829,7 @@ def test_a_reader_sees_only_what_is_committed(store: Store) -> None:
     ):
         ledger.commit(entry)
         book.apply(entry)
-    seen = waiting(store, "table")
+    seen = Follower(store).waiting("table")
     assert (seen.first, seen.stop, seen.schemas) == (4, 10, texts)
     assert _rows(list(seen.slices)) == _rows(list(book.queue(LaneId("table", 0)).slices))
 
