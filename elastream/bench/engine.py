@@ -19,6 +19,7 @@ from elastream.bench.results import EngineBench, Goal, Machine
 from elastream.bench.schedule import Part, schedule
 from elastream.bench.throughput import Sustained, Throughput
 from elastream.bench.ticks import TickTimes
+from elastream.errors import RunFailed
 
 __all__ = ["EngineBench", "Goal", "bench_engine"]
 
@@ -43,7 +44,7 @@ def bench_engine(report: Path | None, quick: bool, say: Callable[[str], None]) -
         report.mkdir(parents=True, exist_ok=True)
     cores = os.cpu_count() or 1
     began = time.monotonic()
-    results, busy = _measure(schedule(quick, cores), say)
+    results, busy, failures = _measure(schedule(quick, cores), say)
     bench = EngineBench(
         quick,
         time.monotonic() - began,
@@ -51,10 +52,11 @@ def bench_engine(report: Path | None, quick: bool, say: Callable[[str], None]) -
         _of(Floor, results),
         _of(TickTimes, results),
         _of(Throughput, results),
-        _of(Sustained, results)[0],
+        next(iter(_of(Sustained, results)), None),
         _of(Rescale, results),
         _of(Restart, results),
         _of(Footprint, results),
+        tuple(failures),
     )
     if report is not None:
         (report / "engine.json").write_text(json.dumps(bench.to_json(), indent=1) + "\n", encoding="utf-8")
@@ -64,28 +66,43 @@ def bench_engine(report: Path | None, quick: bool, say: Callable[[str], None]) -
     return bench
 
 
-def _measure(groups: list[list[Part]], say: Callable[[str], None]) -> tuple[list[Any], list[float]]:
-    """One part after another; what is left is estimated from how the parts so far compare with what was expected."""
-    parts = [part for group in groups for part in group]
+def _measure(groups: list[list[Part]], say: Callable[[str], None]) -> tuple[list[Any], list[float], list[str]]:
+    """One part after another: results, busy cores before each process, and why parts failed; the others go on."""
+    progress = _Progress([part for group in groups for part in group], say)
     results: list[Any] = []
     busy: list[float] = []
-    began = time.monotonic()
-
-    def announce() -> None:
-        done, left = parts[: len(results)], parts[len(results) :]
-        if left:
-            pace = (time.monotonic() - began) / sum(part.expected_s for part in done) if done else 1.0
-            seconds = pace * sum(part.expected_s for part in left)
-            say(f"part {len(done) + 1} of {len(parts)}: {left[0].label}; about {_duration(seconds)} left")
-
-    announce()
+    failures: list[str] = []
     for group in groups:
         busy.append(round(busy_cores(), 2))
-        for document in run_parts(group):
-            kind = KINDS[parts[len(results)].name]
-            results.append(kind(**{name: _frozen(value) for name, value in document.items()}))
-            announce()
-    return results, busy
+        waiting = list(group)
+        progress.begin(waiting[0])
+        try:
+            for document in run_parts(group):
+                kind = KINDS[waiting.pop(0).name]
+                results.append(kind(**{name: _frozen(value) for name, value in document.items()}))
+                if waiting:
+                    progress.begin(waiting[0])
+        except RunFailed as error:
+            # What should have followed in the same process is lost with it.
+            failures += [str(error), *(f"bench, {part.label}: not begun" for part in waiting[1:])]
+            say(str(error))
+    return results, busy, failures
+
+
+class _Progress:
+    """Says which part comes, and how long the rest will take if it compares with what was expected as the parts so far."""
+
+    def __init__(self, parts: list[Part], say: Callable[[str], None]) -> None:
+        self._parts = parts
+        self._say = say
+        self._began = time.monotonic()
+
+    def begin(self, part: Part) -> None:
+        number = next(place for place, known in enumerate(self._parts) if known is part)
+        done_s = sum(part.expected_s for part in self._parts[:number])
+        pace = (time.monotonic() - self._began) / done_s if done_s else 1.0
+        left_s = pace * sum(part.expected_s for part in self._parts[number:])
+        self._say(f"part {number + 1} of {len(self._parts)}: {part.label}; about {_duration(left_s)} left")
 
 
 def _of(kind: type[T], results: list[Any]) -> tuple[T, ...]:

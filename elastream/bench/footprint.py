@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from elastream.bench.watch import Watched, four_operators, watched
-from elastream.bench.work import nothing, sink_doze
+from elastream.bench.work import nothing, sink_crawl
 from elastream.engine import Settings
 from elastream.engine.measure import Tick
 from elastream.lanes import Store
@@ -42,8 +42,8 @@ def measure_footprint(tuples: int, per_second: float, replicas: int, quiet_s: fl
     """
     burst_s = tuples / per_second
     arrivals = Arrivals((0.0, quiet_s, quiet_s + burst_s), (0.0, quiet_s * 100, quiet_s * 100 + tuples))
-    # A lane of the sink serves 500 tuples a second; the other operators as many as come.
-    graph = four_operators(arrivals, nothing, sink_doze, replicas=replicas)
+    # A lane of the sink serves 50 tuples a second; the other operators as many as come.
+    graph = four_operators(arrivals, nothing, sink_crawl, replicas=replicas)
     # Ticks that stay short although so much waits: the clean-up comes after a number of ticks.
     with watched(graph, settings=Settings(max_budget_s=Settings().budget_s)) as run:
         origin_s = run.origin_s()

@@ -48,7 +48,7 @@ def _failure(part: Part, code: int, timeout_s: float, err: Path) -> str:
     said = err.read_text(encoding="utf-8", errors="replace").splitlines()
     last = [line for line in said if line.strip() and not line.lstrip().startswith("at ")][-12:]
     what = f"it was killed: not done after {timeout_s:.0f} s" if code < 0 else f"exit code {code} and no figures"
-    call = f"{part.name} {json.dumps(part.arguments)}"
+    call = f"python -m elastream.bench.parts {part.name} '{json.dumps(part.arguments)}'"
     return f"bench, {part.label}: {what}; its last words:\n" + "\n".join(last) + f"\nthe part alone: {call}"
 
 

@@ -40,8 +40,9 @@ def _ticks(panel: Axes, bench: EngineBench) -> None:
     ):
         bars = panel.bar([x + shift for x in places], values, 0.38, color=OURS, alpha=shade, label=name)
         panel.bar_label(bars, [f"{value:.0f}" for value in values], fontsize=8, padding=2)
-    panel.axhline(bench.floor_ms, color=FLOOR, lw=1.5, label=f"Spark's floor p50, {bench.floor_ms:.0f} ms")
-    panel.axhline(bench.floor_ms * 1.7, color=FLOOR, lw=1, ls=":", label="goal for p50 at 8 lanes, 1.7 × floor")
+    if bench.floor_ms:
+        panel.axhline(bench.floor_ms, color=FLOOR, lw=1.5, label=f"Spark's floor p50, {bench.floor_ms:.0f} ms")
+        panel.axhline(bench.floor_ms * 1.7, color=FLOOR, lw=1, ls=":", label="goal for p50 at 8 lanes, 1.7 × floor")
     panel.set_xticks(list(places), [str(t.lanes) for t in times])
     panel.set(xlabel="lanes in four operators", ylabel="milliseconds", title="Time between two commits")
     panel.margins(y=0.3)
@@ -54,7 +55,7 @@ def _bars(panel: Axes, bench: EngineBench, work: str, what: str) -> None:
     shown = [(name, best.per_second, colour) for name, best, colour in found if best]
     panel.set_title(f"Throughput: {what}", fontsize=10)
     if not shown:
-        panel.text(0.5, 0.5, "not measured\nin a quick run", ha="center", transform=panel.transAxes, color="grey")
+        panel.text(0.5, 0.5, "not measured", ha="center", transform=panel.transAxes, color="grey")
         panel.set_axis_off()
         return
     bars = panel.bar(
@@ -105,5 +106,6 @@ def _rescales(panel: Axes, bench: EngineBench) -> None:
     # Room for the legend above and for the note below the lines.
     panel.set_ylim(low / 1.5, high * 2)
     panel.set(xlabel="seconds after the rescale", ylabel="milliseconds (log)", title="Ticks around a rescale")
-    panel.legend(fontsize=8, loc="upper left", ncols=2)
+    if bench.rescales or bench.restarts:
+        panel.legend(fontsize=8, loc="upper left", ncols=2)
     panel.grid(alpha=0.25)

@@ -19,7 +19,8 @@ class Goal:
     """One figure beside what it should be."""
 
     name: str
-    measured: float
+    measured: float | None
+    """None when a part that it needs failed."""
     limit: float
     direction: Literal["at most", "at least"]
     met: bool
@@ -49,50 +50,54 @@ class EngineBench:
     floors: tuple[Floor, ...]
     ticks: tuple[TickTimes, ...]
     throughput: tuple[Throughput, ...]
-    sustained: Sustained
+    sustained: Sustained | None
     rescales: tuple[Rescale, ...]
     restarts: tuple[Restart, ...]
     footprints: tuple[Footprint, ...]
+    failures: tuple[str, ...]
+    """Parts that could not be measured, and why."""
 
     @property
-    def floor_ms(self) -> float:
+    def floor_ms(self) -> float | None:
         """The strictest floor: the ticks' own settings, the median of the times it was measured."""
-        return median(floor.p50_ms for floor in self.floors if floor.kind == "strict")
-
-    @property
-    def judged(self) -> TickTimes:
-        return next(times for times in self.ticks if times.lanes == JUDGED_LANES)
+        strict = [floor.p50_ms for floor in self.floors if floor.kind == "strict"]
+        return median(strict) if strict else None
 
     def best(self, system: str, work: str) -> Throughput | None:
         """The best configuration of a system."""
         found = [t for t in self.throughput if (t.system, t.work) == (system, work)]
         return max(found, key=lambda t: t.per_second, default=None)
 
-    def share_of_plain(self, work: str) -> float:
+    def share_of_plain(self, work: str) -> float | None:
         own, plain = self.best("elastream", work), self.best("plain", work)
-        return own.per_second / plain.per_second if own and plain else 0.0
+        return own.per_second / plain.per_second if own and plain else None
 
-    def restart_ratio(self) -> float:
-        """How many longest ticks a restart takes: work like with like as far as measured, and the worst of them.
+    def restart_ratio(self) -> float | None:
+        """How many longest ticks a restart takes; the worst, when there are two.
 
-        The ticks with waiting capacity stand against a restart with nothing to do, the kindest to Spark; the overloaded
-        ones against a restart with the same work.
+        The run with replicas to spare stands against a restart with nothing to do, which is the kindest to Spark; the
+        overloaded run against a restart with the same work.
         """
-        pairs = zip(
-            sorted(self.rescales, key=lambda r: r.offered_per_s), sorted(self.restarts, key=_is_busy), strict=True
-        )
-        return min(restart.median_ms / rescale.longest_ms for rescale, restart in pairs)
+        runs = sorted(self.rescales, key=lambda rescale: rescale.offered_per_s)
+        restarts = sorted(self.restarts, key=lambda restart: restart.work != "empty")
+        if not runs or len(runs) != len(restarts):
+            return None
+        return min(restart.median_ms / run.longest_ms for run, restart in zip(runs, restarts, strict=True))
 
     def goals(self) -> list[Goal]:
-        whole = self.sustained.is_whole
+        floor_ms = self.floor_ms
+        judged = next((times for times in self.ticks if times.lanes == JUDGED_LANES), None)
+        tick = judged.p50_ms / floor_ms if judged and floor_ms else None
+        latency = judged.latency_mean_ms / floor_ms if judged and floor_ms else None
+        rate = self.sustained.finished_per_s if self.sustained else None
+        whole = self.sustained is not None and self.sustained.is_whole
+        longest = max((rescale.ratio for rescale in self.rescales), default=None)
         return [
-            _at_most(f"tick p50 at {JUDGED_LANES} lanes / Spark's floor", self.judged.p50_ms / self.floor_ms, 1.7, 1.3),
-            _at_most("mean four-hop latency / Spark's floor", self.judged.latency_mean_ms / self.floor_ms, 8.0),
+            _at_most(f"tick p50 at {JUDGED_LANES} lanes / Spark's floor", tick, 1.7, 1.3),
+            _at_most("mean four-hop latency / Spark's floor", latency, 8.0),
             _at_least("throughput with 20 µs a tuple / plain query", self.share_of_plain("20us"), 0.6, 0.9),
-            _at_least(
-                "tuples/s through four empty operators, none lost", self.sustained.finished_per_s, 400_000, also=whole
-            ),
-            _at_most("longest tick at 2 → 8 replicas / median tick", max(r.ratio for r in self.rescales), 3.0),
+            _at_least("tuples/s through four empty operators, none lost", rate, 400_000, also=whole),
+            _at_most("longest tick at 2 → 8 replicas / median tick", longest, 3.0),
             _at_least("restart of the plain query / longest tick", self.restart_ratio(), 5.0),
         ]
 
@@ -101,35 +106,32 @@ class EngineBench:
         return document | {"floor_ms": self.floor_ms, "goals": [asdict(goal) for goal in self.goals()]}
 
     def to_markdown(self) -> str:
-        floor_ms = self.floor_ms
-        return (
-            "\n\n".join(
-                [
-                    "# The engine beside Spark itself",
-                    self._where(),
-                    tables.table(
-                        ["goal", "measured", "limit", "aim", "met"],
-                        [
-                            [
-                                goal.name,
-                                tables.number(goal.measured),
-                                f"{goal.direction} {tables.number(goal.limit)}",
-                                tables.number(goal.aim) if goal.aim else "",
-                                "yes" if goal.met else "**no**",
-                            ]
-                            for goal in self.goals()
-                        ],
-                    ),
-                    tables.floors(self.floors, floor_ms),
-                    tables.ticks(self.ticks, floor_ms),
-                    tables.throughput(self.throughput),
-                    tables.sustained(self.sustained),
-                    tables.rescales(self.rescales, self.restarts),
-                    tables.footprints(self.footprints),
-                ]
-            )
-            + "\n"
-        )
+        sections = [
+            "# The engine beside Spark itself",
+            self._where(),
+            self._judged(),
+            tables.failures(self.failures),
+            tables.floors(self.floors, self.floor_ms),
+            tables.ticks(self.ticks, self.floor_ms),
+            tables.throughput(self.throughput),
+            tables.sustained(self.sustained) if self.sustained else "",
+            tables.rescales(self.rescales, self.restarts),
+            tables.footprints(self.footprints),
+        ]
+        return "\n\n".join(section for section in sections if section) + "\n"
+
+    def _judged(self) -> str:
+        rows = [
+            [
+                goal.name,
+                tables.number(goal.measured),
+                f"{goal.direction} {tables.number(goal.limit)}",
+                tables.number(goal.aim) if goal.aim else "",
+                "yes" if goal.met else "**no**",
+            ]
+            for goal in self.goals()
+        ]
+        return tables.table(["goal", "measured", "limit", "aim", "met"], rows)
 
     def _where(self) -> str:
         m = self.machine
@@ -141,13 +143,9 @@ class EngineBench:
         )
 
 
-def _is_busy(restart: Restart) -> bool:
-    return restart.work != "empty"
+def _at_most(name: str, measured: float | None, limit: float, aim: float | None = None) -> Goal:
+    return Goal(name, measured, limit, "at most", measured is not None and measured <= limit, aim)
 
 
-def _at_most(name: str, measured: float, limit: float, aim: float | None = None) -> Goal:
-    return Goal(name, measured, limit, "at most", measured <= limit, aim)
-
-
-def _at_least(name: str, measured: float, limit: float, aim: float | None = None, *, also: bool = True) -> Goal:
-    return Goal(name, measured, limit, "at least", measured >= limit and also, aim)
+def _at_least(name: str, measured: float | None, limit: float, aim: float | None = None, *, also: bool = True) -> Goal:
+    return Goal(name, measured, limit, "at least", measured is not None and measured >= limit and also, aim)

@@ -21,12 +21,23 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])
 
 
-def number(value: float) -> str:
+def number(value: float | None) -> str:
     """Three digits that matter, or all of a large number."""
+    if value is None:
+        return "not measured"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def floors(found: tuple[Floor, ...], floor_ms: float) -> str:
+def _per(value: float, floor_ms: float | None, digits: int) -> str:
+    return f"{value / floor_ms:.{digits}f}" if floor_ms else "?"
+
+
+def failures(found: tuple[str, ...]) -> str:
+    """As they were said, for they name the part and the reason."""
+    return "\n\n".join(["## Parts that failed", *(f"```\n{failure}\n```" for failure in found)]) if found else ""
+
+
+def floors(found: tuple[Floor, ...], floor_ms: float | None) -> str:
     rows = [
         [FLOOR_NAMES[f.kind], number(f.p50_ms), number(f.p95_ms), number(f.between_p50_ms), str(f.batches)]
         for f in found
@@ -40,17 +51,17 @@ def floors(found: tuple[Floor, ...], floor_ms: float) -> str:
     )
 
 
-def ticks(found: tuple[TickTimes, ...], floor_ms: float) -> str:
+def ticks(found: tuple[TickTimes, ...], floor_ms: float | None) -> str:
     rows = [
         [
             str(t.lanes),
             number(t.p50_ms),
-            f"{t.p50_ms / floor_ms:.2f}",
+            _per(t.p50_ms, floor_ms, 2),
             number(t.p95_ms),
             number(t.max_ms),
             number(t.tasks),
             number(t.latency_mean_ms),
-            f"{t.latency_mean_ms / floor_ms:.1f}",
+            _per(t.latency_mean_ms, floor_ms, 1),
             number(t.latency_p95_ms),
             str(t.missing),
         ]

@@ -46,6 +46,11 @@ def sink_doze(batch: pa.RecordBatch, delivery: object) -> None:
         time.sleep(SLEEP_S)
 
 
+def sink_crawl(batch: pa.RecordBatch, delivery: object) -> None:
+    """So slow that whatever comes must wait."""
+    time.sleep(10 * SLEEP_S * batch.num_rows)
+
+
 def arrow_nothing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For Spark's `mapInArrow`."""
     return map(nothing, batches)
