@@ -1,7 +1,5 @@
 """Topologies on Spark: what goes in comes out, once, through every kind of operator."""
 
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -216,23 +214,3 @@ def test_the_disk_holds_what_waits_and_a_few_ticks(spark: SparkSession, tmp_path
     assert ticks > 40
     # A tick writes at most three segments here; they go a few ticks after their last tuple.
     assert most <= 3 * 16
-
-
-def test_a_worker_is_born_with_all_the_modules_that_a_task_needs(spark: SparkSession, tmp_path: Path) -> None:
-    """Else every new worker imports them for itself, and a rescale waits for that."""
-
-    def report(batch: pa.RecordBatch) -> pa.RecordBatch:
-        (tmp_path / "modules").write_text("\n".join(sys.modules))
-        return batch
-
-    with run(
-        numbers(10).batch("a", report, after="in").output("out", after="a"), str(tmp_path / "b"), spark=spark
-    ) as handle:
-        finish(handle)
-    listed = "import sys, elastream.engine.daemon; print('\\n'.join(sys.modules))"
-    preloaded = subprocess.run(
-        [sys.executable, "-c", listed], capture_output=True, text=True, check=True
-    ).stdout.split()
-    libraries = ("pyspark", "pyarrow", "pandas", "numpy", "elastream")
-    missing = set((tmp_path / "modules").read_text().split()) - set(preloaded)
-    assert {name for name in missing if name.startswith(libraries)} == set()

@@ -15,6 +15,7 @@ PRELOADED = (
     "pyarrow.compute",
     "pyarrow.ipc",
     "pyarrow.pandas_compat",
+    "pyarrow.vendored.version",
     "pyspark.messages.socket",
     "pyspark.sql.conversion",
     "pyspark.sql.datasource_internal",
