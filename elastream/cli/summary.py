@@ -14,10 +14,10 @@ def print_summary(report: dict[str, Any], console: Console) -> None:
         "processed",
         "dropped",
         "queued max",
-        "queued end",
+        "end",
         "replicas mean",
         "max",
-        "service ms",
+        "ms each",
     ):
         table.add_column(column, justify="left" if column == "operator" else "right")
     for name, o in report["operators"].items():
