@@ -118,7 +118,7 @@ def main() -> None:
     # All tuples are due at once and short lanes let them through a few a tick, so that the run lasts as many ticks as
     # the kills need, however long each takes.
     settings = Settings(q_size=50)
-    handle = run(topology(folder, source, count), str(folder / "base"), master="local[12]", settings=settings)
+    handle = run(topology(folder, source, count), str(folder / "base"), master="local[4]", settings=settings)
 
     def at_each_tick(tick: Tick) -> None:
         print(tick.number, flush=True)
