@@ -51,20 +51,20 @@ def test_a_driver_killed_at_every_step_of_a_tick_loses_and_doubles_nothing(
         with start(tmp_path, source, count, step) as process:
             assert process.wait(120) == -signal.SIGKILL, f"was to die {step}"
     with start(tmp_path, source, count, "none") as process:
-        assert process.wait(240) == 0
+        assert process.wait(480) == 0
     check(tmp_path, count)
 
 
 def test_twenty_kills_at_random_moments_lose_and_double_nothing(tmp_path: Path) -> None:
-    prepared(tmp_path, "replay", 40_000)
+    prepared(tmp_path, "replay", 20_000)
     moments = random.Random(20)
     for _ in range(20):
-        with start(tmp_path, "replay", 40_000, "none") as process:
+        with start(tmp_path, "replay", 20_000, "none") as process:
             assert process.stdout is not None
             first = process.stdout.readline()
             assert first.strip().isdigit(), f"ended before it could be killed: {first!r}"
             time.sleep(moments.uniform(0.0, 1.5))
             process.kill()
-    with start(tmp_path, "replay", 40_000, "none") as process:
-        assert process.wait(240) == 0
-    check(tmp_path, 40_000)
+    with start(tmp_path, "replay", 20_000, "none") as process:
+        assert process.wait(480) == 0
+    check(tmp_path, 20_000)
