@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from elastream.bench.watch import Watched, four_operators, watched
+from elastream.bench.watch import OPERATORS, Watched, four_operators, watched
 from elastream.bench.work import nothing, sink_crawl
 from elastream.engine import Settings
 from elastream.engine.measure import Tick
@@ -49,10 +49,8 @@ def measure_footprint(tuples: int, per_second: float, replicas: int, quiet_s: fl
         origin_s = run.origin_s()
         time.sleep(max(0.0, origin_s + quiet_s - 0.5 - time.time()))
         before_bytes = _resident_bytes()
-        book = run.handle.book
-        run.wait(lambda: book.sources["in"]["next"] >= arrivals.total, burst_s * 5 + 120, "all tuples to enter")
-        until = book.tick + 4 + GRACE_TICKS
-        run.wait(lambda: book.tick >= until, 120, "consumed segments to be cleaned up")
+        run.wait(lambda: _has_arrived(run, arrivals.total), burst_s * 5 + 120, "all tuples to wait for the sink")
+        run.wait_for_ticks(len(run.ticks) + GRACE_TICKS + 2, 120)
         seen: list[Footprint] = []
 
         def look(tick: Tick) -> None:
@@ -63,6 +61,12 @@ def measure_footprint(tuples: int, per_second: float, replicas: int, quiet_s: fl
         run.handle.subscribe(look)
         run.wait(lambda: bool(seen), 60, "a tick to look at")
     return seen[0]
+
+
+def _has_arrived(run: Watched, total: int) -> bool:
+    """True when everything has entered and only the slow operator has tuples left."""
+    waiting = [run.ticks[-1].queued[name] for name in OPERATORS[:3]] if run.ticks else [1]
+    return int(run.handle.book.sources["in"]["next"]) >= total and not any(waiting)
 
 
 def _look(run: Watched, tick: Tick, per_second: float, replicas: int, before_bytes: int) -> Footprint:

@@ -25,12 +25,13 @@ def run_parts(parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
             assert process.stdout is not None
             too_late = threading.Timer(timeout_s, process.kill)
             too_late.start()
+            began = time.monotonic()
             try:
                 for part in parts:
                     # Whatever else is printed there, a result is a line with a JSON object.
                     line = next((line for line in process.stdout if line.startswith("{")), None)
                     if line is None:
-                        raise RunFailed(_failure(part, process.wait(), timeout_s, err))
+                        raise RunFailed(_failure(part, process.wait(), time.monotonic() - began, err))
                     yield json.loads(line)
                 process.wait()
             finally:
@@ -43,11 +44,11 @@ def _started(arguments: list[str], stderr: int) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
 
 
-def _failure(part: Part, code: int, timeout_s: float, err: Path) -> str:
+def _failure(part: Part, code: int, seconds: float, err: Path) -> str:
     """Where, what, and the last words, without the lines of a Java stack."""
     said = err.read_text(encoding="utf-8", errors="replace").splitlines()
     last = [line for line in said if line.strip() and not line.lstrip().startswith("at ")][-12:]
-    what = f"it was killed: not done after {timeout_s:.0f} s" if code < 0 else f"exit code {code} and no figures"
+    what = f"killed by signal {-code} after {seconds:.0f} s" if code < 0 else f"exit code {code} and no figures"
     call = f"python -m elastream.bench.parts {part.name} '{json.dumps(part.arguments)}'"
     return f"bench, {part.label}: {what}; its last words:\n" + "\n".join(last) + f"\nthe part alone: {call}"
 

@@ -1,6 +1,7 @@
 """The picture of a benchmark: ticks over the floor, throughput beside the plain query, ticks around a rescale."""
 
 from pathlib import Path
+from statistics import median
 
 import matplotlib
 
@@ -82,12 +83,9 @@ def _rescales(panel: Axes, bench: EngineBench) -> None:
         )
     for restart, style in zip(bench.restarts, ("--", ":"), strict=False):
         work = "nothing to do" if restart.work == "empty" else "2 ms a tuple in each operator"
-        panel.axhline(
-            restart.median_ms,
-            color=THEIRS,
-            ls=style,
-            label=f"restart of a plain query, {work}: {restart.median_ms:,.0f} ms",
-        )
+        first_ms = median(restart.first_ms)
+        label = f"first restart of a plain query, {work}: {first_ms:,.0f} ms"
+        panel.axhline(first_ms, color=THEIRS, ls=style, label=label)
     panel.axvline(0, color="grey", lw=1)
     panel.annotate(
         "2 replicas → 8, on each of 4 operators",

@@ -6,7 +6,10 @@ from itertools import pairwise
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from elastream.bench.plain import ArrowFunction, chain_query, default_session
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from elastream.bench.plain import ArrowFunction, Batches, chain_query, default_session
 from elastream.bench.watch import OPERATORS, four_operators, missing, watched
 from elastream.bench.work import arrow_doze, arrow_nothing, doze, sink_doze
 from elastream.workload import constant
@@ -45,21 +48,22 @@ class Rescale:
 
 @dataclass(frozen=True)
 class Restart:
-    """Stopping a plain query and starting it again with more partitions."""
+    """Stopping a plain query and starting it again with more partitions.
+
+    From the call of `stop()` to the end of the first micro-batch.
+    """
 
     work: str
     rows: int
     """Tuples a micro-batch."""
     partitions: int
     """After the restart; before it there were two."""
-    restarts_ms: tuple[float, ...]
-    """From the call of `stop()` to the end of the first micro-batch; the first one starts its workers anew."""
+    first_ms: tuple[float, ...]
+    """The first time in a session: as at any first rescale to this size, there are no workers for it yet."""
+    again_ms: tuple[float, ...]
+    """The second time in the same session, which finds the workers of the first."""
     batch_ms: float
     """The median micro-batch before."""
-
-    @property
-    def median_ms(self) -> float:
-        return median(self.restarts_ms)
 
 
 def measure_rescale(offered_per_s: float, warm_up: int, before_s: float, after_s: float) -> Rescale:
@@ -88,23 +92,28 @@ def measure_rescale(offered_per_s: float, warm_up: int, before_s: float, after_s
 
 
 def measure_restart(work: str, master: str, rows: int, many: int, repeats: int, warm_up: int) -> Restart:
-    """With the same checkpoint and in the same session, whose workers stay warm: the kind case for Spark."""
-    spark = default_session(master)
-    steps = (STEPS[work],) * 4
+    """In each of several sessions, one after another in a JVM that stays warm, restart once and once again."""
     restarts_ms: list[float] = []
     batch_ms: list[float] = []
-    with TemporaryDirectory(prefix="elastream-bench-") as folder:
-        checkpoint = f"file://{folder}/checkpoint"
-        for _ in range(repeats):
-            spark.conf.set("spark.sql.shuffle.partitions", FEW)
-            query, batches = chain_query(spark, steps, rows=rows, partitions=FEW, checkpoint=checkpoint)
-            batches.wait_for(query, warm_up, 240)
-            batch_ms += [(after - before) * 1e3 for before, after in pairwise(batches.ended_s[1:])]
-            began = time.perf_counter()
-            query.stop()
-            spark.conf.set("spark.sql.shuffle.partitions", many)
-            query, batches = chain_query(spark, steps, rows=rows, partitions=many, checkpoint=checkpoint)
-            batches.wait_for(query, 1, 240)
-            restarts_ms.append((batches.ended_s[0] - began) * 1e3)
-            query.stop()
-    return Restart(work, rows, many, tuple(restarts_ms), median(batch_ms))
+    for _ in range(repeats):
+        spark = default_session(master)
+        with TemporaryDirectory(prefix="elastream-bench-") as folder:
+            for _ in range(2):
+                query, batches = _query(spark, work, rows, FEW, folder)
+                batches.wait_for(query, warm_up, 240)
+                batch_ms += [(after - before) * 1e3 for before, after in pairwise(batches.ended_s[1:])]
+                began = time.perf_counter()
+                query.stop()
+                query, batches = _query(spark, work, rows, many, folder)
+                batches.wait_for(query, 1, 240)
+                restarts_ms.append((batches.ended_s[0] - began) * 1e3)
+                query.stop()
+        spark.stop()
+    return Restart(work, rows, many, tuple(restarts_ms[::2]), tuple(restarts_ms[1::2]), median(batch_ms))
+
+
+def _query(spark: SparkSession, work: str, rows: int, partitions: int, folder: str) -> tuple[StreamingQuery, Batches]:
+    """Always with the same checkpoint, so that it goes on where it was."""
+    spark.conf.set("spark.sql.shuffle.partitions", partitions)
+    checkpoint = f"file://{folder}/checkpoint"
+    return chain_query(spark, (STEPS[work],) * 4, rows=rows, partitions=partitions, checkpoint=checkpoint)

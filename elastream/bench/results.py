@@ -73,7 +73,7 @@ class EngineBench:
         return own.per_second / plain.per_second if own and plain else None
 
     def restart_ratio(self) -> float | None:
-        """How many longest ticks a restart takes; the worst, when there are two.
+        """How many longest ticks a restart takes, with workers as new as those of a first rescale; the worst of two.
 
         The run with replicas to spare stands against a restart with nothing to do, which is the kindest to Spark; the
         overloaded run against a restart with the same work.
@@ -82,7 +82,7 @@ class EngineBench:
         restarts = sorted(self.restarts, key=lambda restart: restart.work != "empty")
         if not runs or len(runs) != len(restarts):
             return None
-        return min(restart.median_ms / run.longest_ms for run, restart in zip(runs, restarts, strict=True))
+        return min(median(restart.first_ms) / run.longest_ms for run, restart in zip(runs, restarts, strict=True))
 
     def goals(self) -> list[Goal]:
         floor_ms = self.floor_ms
@@ -98,7 +98,7 @@ class EngineBench:
             _at_least("throughput with 20 µs a tuple / plain query", self.share_of_plain("20us"), 0.6, 0.9),
             _at_least("tuples/s through four empty operators, none lost", rate, 400_000, also=whole),
             _at_most("longest tick at 2 → 8 replicas / median tick", longest, 3.0),
-            _at_least("restart of the plain query / longest tick", self.restart_ratio(), 5.0),
+            _at_least("first restart of the plain query / longest tick", self.restart_ratio(), 5.0),
         ]
 
     def to_json(self) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def _full(cores: int) -> list[list[Part]]:
             _throughput("empty", None, 2_500_000, 12, 8, 25),
         ],
         [_rescale(300, 20, 10, 10, 42), _rescale(1000, 15, 10, 10, 38)],
-        [_restart("empty", MANY, 3, 10, 35), _restart("2ms", MANY, 3, 5, 27)],
+        [_restart("empty", MANY, 3, 5, 50), _restart("2ms", MANY, 3, 4, 50)],
         [_footprint(250_000, 40_000, 1, 5, 32), _footprint(20_000, 2000, 8, 3, 25)],
     ]
 

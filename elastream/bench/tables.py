@@ -136,8 +136,8 @@ def rescales(found: tuple[Rescale, ...], restarts: tuple[Restart, ...]) -> str:
             str(r.rows),
             number(r.batch_ms),
             f"2 → {r.partitions}",
-            ", ".join(number(ms) for ms in r.restarts_ms),
-            number(r.median_ms),
+            ", ".join(number(ms) for ms in r.first_ms),
+            ", ".join(number(ms) for ms in r.again_ms),
         ]
         for r in restarts
     ]
@@ -148,8 +148,9 @@ def rescales(found: tuple[Rescale, ...], restarts: tuple[Restart, ...]) -> str:
             "Every tuple waits 2 ms in each operator. Ticks in ms; the longest of the five seconds after the rescale.",
             table(head, ours),
             "The plain query, stopped and started again with more partitions: ms from `stop()` to the end of the first "
-            "micro-batch. The first restart needs new workers, the others find them.",
-            table(["work", "tuples a batch", "batch ms", "partitions", "restarts ms", "median ms"], theirs),
+            "micro-batch. The first time in a session it needs new workers, as any first rescale to that size does (goals "
+            "are judged by this); the second time it finds them.",
+            table(["work", "tuples a batch", "batch ms", "partitions", "first time ms", "second time ms"], theirs),
         ]
     )
 
