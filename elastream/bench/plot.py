@@ -22,7 +22,7 @@ def draw_bench(bench: EngineBench, path: Path) -> None:
     grid = figure.add_gridspec(2, 3, width_ratios=[1.5, 1, 1])
     _ticks(figure.add_subplot(grid[0, 0]), bench)
     _bars(figure.add_subplot(grid[0, 1]), bench, "empty", "operators that do nothing")
-    _bars(figure.add_subplot(grid[0, 2]), bench, "20us", "20 µs a tuple in each operator")
+    _bars(figure.add_subplot(grid[0, 2]), bench, "20us", "20 µs a tuple")
     _rescales(figure.add_subplot(grid[1, :]), bench)
     m = bench.machine
     figure.suptitle(
