@@ -15,7 +15,7 @@ $(READY): requirements.lock pyproject.toml tools/java
 	@tools/venv $(VENV)
 	@touch $@
 
-demo: setup  ## four operators on a real trace, replicas changed by hand, about a minute
+demo: setup  ## tweets on a real trace: PSPS beside too few and too many replicas, about two minutes
 	@$(VENV)/bin/elastream demo
 
 test: setup  ## every test

@@ -7,6 +7,7 @@ from elastream import workload
 from elastream.topology import Graph, Topology, groupings
 
 if TYPE_CHECKING:
+    from elastream.control import Guards
     from elastream.engine import TICK_SETTINGS as TICK_SETTINGS
     from elastream.engine import Delivery, Handle, Settings, run, sources
     from elastream.engine import tick_session as session
@@ -15,6 +16,7 @@ __all__ = [
     "TICK_SETTINGS",
     "Delivery",
     "Graph",
+    "Guards",
     "Handle",
     "Settings",
     "Topology",
@@ -34,6 +36,8 @@ def __getattr__(name: str) -> Any:
     """Spark is loaded when it is first needed, so that declaring a topology is quick."""
     if name == "sources":
         return import_module("elastream.engine.sources")
+    if name == "Guards":
+        return import_module("elastream.control").Guards
     if name in __all__:
         return getattr(import_module("elastream.engine"), _FROM_ENGINE.get(name, name))
     raise AttributeError(f"module 'elastream' has no attribute {name!r}")

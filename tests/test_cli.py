@@ -41,16 +41,16 @@ def app_file(folder: Path, seconds: float) -> str:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "dmeo"], "app 'dmeo': expected a built-in, file.py:name or module:name; did you mean 'demo'?"),
+        (["run", "tweest"], "app 'tweest': expected a built-in, file.py:name or module:name; did you mean 'tweets'?"),
         (["run", "nowhere.py:app"], "app 'nowhere.py:app': no file nowhere.py"),
-        (["run", "demo", "--trace", "mars"], "trace 'mars': neither a file nor one of worldcup98_matchday"),
-        (["run", "demo", "--speed", "3"], "--speed and --scale change a trace; name one with --trace"),
-        (["run", "demo", "--replicas", "score=many"], "--replicas 'score=many': expected OPERATOR=NUMBER@SECOND"),
+        (["run", "tweets", "--trace", "mars"], "trace 'mars': neither a file nor one of worldcup98_matchday"),
+        (["run", "tweets", "--speed", "3"], "--speed and --scale change a trace; name one with --trace"),
+        (["run", "tweets", "--replicas", "content=many"], "--replicas 'content=many': expected OPERATOR=NUMBER@SECOND"),
         (
-            ["run", "demo", "--replicas", "scroe=3"],
-            "--replicas 'scroe=3': no operator 'scroe'; there are parse, look up",
+            ["run", "tweets", "--replicas", "contnet=3"],
+            "--replicas 'contnet=3': no operator 'scroe'; there are parse, look up",
         ),
-        (["run", "demo", "--q-size", "0"], "q_size must be 1 or more, got 0"),
+        (["run", "tweets", "--q-size", "0"], "q_size must be 1 or more, got 0"),
         (["audit", "no-such-base"], "audit: no-such-base has no ledger"),
     ],
 )

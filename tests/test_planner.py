@@ -117,7 +117,7 @@ def test_a_plan_and_work_and_receipts_survive_their_journey_as_json() -> None:
     assert again.to_json() == task.to_json()
     assert all(isinstance(work, LaneWork) for work in again.lanes)
     receipt = Receipt(
-        [OperatorReceipt("a", 1, processed=3, delivered={"b": 3})],
+        [OperatorReceipt("a", 1, processed=3, delivered={"b": {0: 1, 2: 2}})],
         appended=[Appended("b", 0, Slice("s", 0, 1, 2, SchemaId("k"), 0, 3))],
     )
     assert Receipt.from_json(receipt.to_json()) == receipt
@@ -125,10 +125,10 @@ def test_a_plan_and_work_and_receipts_survive_their_journey_as_json() -> None:
 
 def test_estimates_follow_what_is_measured() -> None:
     estimates = Estimates()
-    estimates.learn("a", [OperatorReceipt("a", 0, processed=10, busy_s=0.1, delivered={"b": 20})])
+    estimates.learn("a", [OperatorReceipt("a", 0, processed=10, busy_s=0.1, delivered={"b": {0: 20}})])
     assert (estimates.service_s["a"], estimates.fan_out["a"]) == (0.01, 2.0)
     for _ in range(30):
-        estimates.learn("a", [OperatorReceipt("a", 0, processed=10, busy_s=0.2, delivered={"b": 10})])
+        estimates.learn("a", [OperatorReceipt("a", 0, processed=10, busy_s=0.2, delivered={"b": {0: 10}})])
     assert abs(estimates.service_s["a"] - 0.02) < 1e-4
     assert abs(estimates.fan_out["a"] - 1.0) < 1e-3
     estimates.learn("a", [OperatorReceipt("a", 0)])

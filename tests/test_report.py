@@ -15,7 +15,7 @@ def sample(t_s: float, processed: int = 10, queued: int = 0, replicas: int = 1) 
 
 
 def record() -> Record:
-    made = Record("a run", ("in",))
+    made = Record("a run", ("in",), pools={"work": 5})
     for n in range(1, 41):
         made.series.add("in", sample(n / 2))
         made.series.add("work", sample(n / 2, queued=n, replicas=1 if n <= 20 else 3))
@@ -31,7 +31,10 @@ def test_the_report_says_what_the_samples_say(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "report.json").read_text()) == report
     assert report["events"] == {"entered": 400, "finished": 390, "dropped": 4, "queued": 6, "duplicates": 0}
     assert report["processed_ratio"] == 0.975
-    assert report["throughput_degradation"] == 0.025
+    # All that entered came out in the same interval.
+    assert report["throughput_degradation"] == 0.0
+    # Two replicas on the average, of a pool of five.
+    assert report["saved_resources"] == 0.6
     # Twenty steps of half a second with one replica, twenty with three; a source has none.
     assert report["replica_seconds"] == 10 + 30
     assert report["operators"]["work"]["replicas_mean"] == 2.0

@@ -1,5 +1,6 @@
 """From the word APP on the command line to a graph: a built-in, `file.py:name` or `module:name`."""
 
+import argparse
 import importlib
 import importlib.util
 import inspect
@@ -15,9 +16,37 @@ from elastream.errors import SettingError
 from elastream.topology import Graph, Topology
 from elastream.workload import Arrivals
 
+Options = dict[str, str | float | int]
 
-def load_app(word: str, arrivals: Arrivals | None) -> Graph:
+_PARAMETERS = {
+    "payload": "payload",
+    "database": "database",
+    "service_ms": "service_ms",
+    "grouping": "grouping",
+    "pool": "replicas",
+}
+"""Options of the command line, and the parameters of an application's function that they are for."""
+
+
+def add_app_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that an application may take: those that are parameters of its function."""
+    group = parser.add_argument_group("the application's own options, for those that take them")
+    group.add_argument("--payload", metavar="FILE", help="real events instead of generated ones")
+    group.add_argument("--database", metavar="FILE|URL", help="where results go: a SQLite file or postgresql://...")
+    group.add_argument("--service-ms", type=float, metavar="MS", help="added service time of every operator, a tuple")
+    group.add_argument("--grouping", metavar="NAME", help="shuffle or load_balancing")
+    group.add_argument("--pool", type=int, metavar="N", help="the most replicas of an operator")
+
+
+def app_options(args: argparse.Namespace) -> Options:
+    """Those that were given, by the names of the parameters they are."""
+    given = {parameter: getattr(args, option) for option, parameter in _PARAMETERS.items()}
+    return {parameter: value for parameter, value in given.items() if value is not None}
+
+
+def load_app(word: str, arrivals: Arrivals | None, options: Options | None = None) -> Graph:
     """The built graph; with `arrivals`, its replay sources follow these instead of their own."""
+    options = options or {}
     place = BUILT_IN.get(word, word)
     where, colon, name = place.rpartition(":")
     if not colon:
@@ -27,8 +56,12 @@ def load_app(word: str, arrivals: Arrivals | None) -> Graph:
     found = getattr(_module(where, word), name, None)
     if found is None:
         raise SettingError(f"app {word!r}: {where} has no {name!r}; name the Topology, or a function that makes it")
+    taken = inspect.signature(found).parameters if inspect.isfunction(found) else {}
+    for option, parameter in _PARAMETERS.items():
+        if parameter in options and parameter not in taken:
+            raise SettingError(f"app {word!r}: takes no --{option.replace('_', '-')}; leave it out")
     if inspect.isfunction(found):
-        found = found()
+        found = found(**options)
     if not isinstance(found, Topology | Graph):
         raise SettingError(f"app {word!r}: expected a Topology, got {type(found).__name__}")
     graph = found.build() if isinstance(found, Topology) else found

@@ -1,48 +1,55 @@
-"""`elastream demo`: a minute of a match day, replicas changed by hand on a schedule that is printed first."""
+"""`elastream demo`: real traffic with a spike, sized by PSPS, beside one replica and all replicas all the time."""
 
 import argparse
+import tempfile
 from pathlib import Path
 
 from rich.console import Console
+from rich.markdown import Markdown
 
-from elastream.apps.demo import topology
-from elastream.cli.run import run_and_report
-from elastream.engine import Settings
+from elastream.apps.tweets import topology
+from elastream.bench.policies import Trial, compare, outcome_table
+from elastream.cli.live import watch
+from elastream.workload import load_trace
 
-SCHEDULE = [
-    (9.0, "look up", 4),
-    (13.0, "score", 2),
-    (15.0, "look up", 6),
-    (25.0, "look up", 3),
-    (38.0, "look up", 4),
-    (49.0, "look up", 2),
-    (50.0, "score", 1),
-    (55.0, "look up", 1),
-]
-"""(second, operator, replicas): up before the crowds of the two matches, down when they leave."""
+POOL = 8
+SPEED = 90
+SCALE = 0.4
+SERVICE_MS = 5.0
+TD_S = 2.0
+
+TRIALS = {"PSPS": "psps", "r = 1": "static:replicas=1", f"r = {POOL}": f"static:replicas={POOL}"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--report", metavar="DIR", default="elastream-demo", help="where the report goes")
+    parser.add_argument("--report", metavar="DIR", default="elastream-demo", help="where the reports go")
 
 
 def main(args: argparse.Namespace) -> int:
-    console = Console()
+    console = Console(highlight=False)
+    arrivals = load_trace("covid_tweets", speed=SPEED, scale=SCALE)
     console.print(
-        "Twelve hours of the 1998 World Cup site in one minute. Replicas will be changed by hand:", highlight=False
+        f"45 minutes of tweets in {arrivals.seconds:.0f} seconds, three times: the replicas decided by PSPS every {TD_S:g} s, "
+        f"then one of each operator, then {POOL}. Every operator classifies for real and waits {SERVICE_MS:g} ms a tuple more."
     )
-    for second, operator, replicas in SCHEDULE:
-        console.print(f"  at {second:4.0f} s  {operator} -> {replicas}", highlight=False)
-    report = run_and_report(
-        topology().build(),
-        Settings(),
-        SCHEDULE,
-        base=None,
-        master=None,
-        seconds=None,
-        folder=Path(args.report),
-        console=console,
-    )
-    events = report["events"]
-    assert isinstance(events, dict)
+    with tempfile.TemporaryDirectory(prefix="elastream-demo-") as results:
+        trials = [
+            Trial(
+                label,
+                policy,
+                topology(arrivals, database=f"{results}/{number}.sqlite", service_ms=SERVICE_MS, replicas=POOL).build(),
+            )
+            for number, (label, policy) in enumerate(TRIALS.items())
+        ]
+        console.print(str(trials[0].graph))
+        outcomes = compare(
+            trials,
+            Path(args.report),
+            lambda handle, record, goes_on: watch(handle, record, console, goes_on),
+            td_s=TD_S,
+            say=console.print,
+        )
+    console.print(Markdown(outcome_table(outcomes)))
+    console.print(f"report {args.report}/policies.png and {args.report}/PSPS/report.html", soft_wrap=True)
+    events = outcomes[0].report["events"]
     return 0 if events["entered"] == events["finished"] and not events["duplicates"] else 1

@@ -14,6 +14,7 @@ from elastream.scoring import Record
 
 LINE_EVERY_S = 5.0
 REDRAW_S = 0.25
+STYLES = {"rescale": "cyan", "veto": "dim", "error": "red"}
 
 
 def watch(handle: Handle, record: Record, console: Console, step: Callable[[float], bool]) -> None:
@@ -34,8 +35,11 @@ def _show_table(handle: Handle, record: Record, console: Console, goes_on: Calla
 
 
 def _show_lines(handle: Handle, record: Record, console: Console, goes_on: Callable[[], bool]) -> None:
-    next_line = 0.0
+    next_line, told = 0.0, -1.0
     while goes_on():
+        for t_s, _, words in [remark for remark in list(record.remarks) if remark[0] > told]:
+            console.print(f"{t_s:.1f} s  {words}", highlight=False, soft_wrap=True)
+            told = t_s
         if time.monotonic() >= next_line:
             seen = handle.observe(LINE_EVERY_S)
             sizes = " ".join(f"{name}:{o.replicas}" for name, o in seen.operators.items() if name not in record.sources)
@@ -54,7 +58,7 @@ def view(seen: Observation, record: Record) -> RenderableType:
     tick_ms = seen.seconds / seen.ticks * 1e3 if seen.ticks else 0.0
     title = Text.assemble(
         (record.name, "bold"),
-        f"   tick {seen.tick} ({tick_ms:.0f} ms)   in {_per_second(seen.entered, seen)}/s   "
+        f"   {record.policy}   tick {seen.tick} ({tick_ms:.0f} ms)   in {_per_second(seen.entered, seen)}/s   "
         f"out {_per_second(seen.finished, seen)}/s   queued {seen.queued}   dropped {seen.dropped}   "
         f"latency {seen.latency_mean_s:.2f} s, p95 {seen.latency_p95_s:.2f} s",
     )
@@ -82,11 +86,15 @@ def view(seen: Observation, record: Record) -> RenderableType:
             f"{operator.service_seconds * 1e3:.2f}",
             f"{min(busy, 1.0):.0%}",
         )
-    changes = [
-        Text(f"{r.t_s:6.1f} s  {r.operator}: {r.before} -> {r.after}  ({r.reason})", style="cyan")
-        for r in record.rescales[-5:]
+    if record.remarks:
+        said = list(record.remarks)[-6:]
+    else:
+        said = [(r.t_s, "rescale", f"{r.operator}: {r.before} -> {r.after}  {r.reason}") for r in record.rescales[-5:]]
+    lines = [
+        Text(f"{t_s:6.1f} s  {words}", style=STYLES[kind], overflow="ellipsis", no_wrap=True)
+        for t_s, kind, words in said
     ]
-    return Group(title, table, *changes)
+    return Group(title, table, *lines)
 
 
 def _per_second(count: int, seen: Observation) -> str:

@@ -10,8 +10,9 @@ from elastream.errors import ElastreamError
 COMMANDS = {
     "run": "run an application on Spark",
     "audit": "check that nothing was lost or doubled in a base directory",
-    "bench": "measure the engine against Spark itself",
-    "demo": "a minute of real traffic, with replicas changed by hand",
+    "replay": "what another policy would have decided in a run that is over",
+    "bench": "measure the engine against Spark itself, or policies against one another",
+    "demo": "real traffic with a spike: a policy beside too few and too many replicas",
 }
 
 

@@ -11,19 +11,22 @@ from types import FrameType
 
 from rich.console import Console
 
-from elastream.cli.apps import load_app
+from elastream.apps import BUILT_IN
+from elastream.cli.apps import add_app_arguments, app_options, load_app
 from elastream.cli.live import watch
-from elastream.cli.recording import Recorder, events_of
 from elastream.cli.summary import print_summary
+from elastream.control import Guards
 from elastream.engine import Handle, Settings, run
+from elastream.engine.recording import Recorder, events_of
 from elastream.errors import SettingError
+from elastream.policies import POLICIES
 from elastream.scoring import write_report
 from elastream.topology import Graph
 from elastream.workload import load_trace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("app", help="a built-in (demo), path/to/app.py:topology or module:topology")
+    parser.add_argument("app", help=f"a built-in ({', '.join(BUILT_IN)}), path/to/app.py:topology or module:topology")
     parser.add_argument("--trace", metavar="NAME|FILE", help="drive the app's replay sources by this trace")
     parser.add_argument("--speed", type=float, default=1.0, help="compress the trace's time this many times")
     parser.add_argument("--scale", type=float, default=1.0, help="multiply the trace's events")
@@ -42,6 +45,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="set an operator's replicas, at second S of the run; may be repeated",
     )
+    add_app_arguments(parser)
+    parser.add_argument("--policy", metavar="NAME[:KEY=N,...]", help=f"who decides the replicas: {', '.join(POLICIES)}")
+    parser.add_argument("--td", type=float, default=5.0, metavar="S", help="the policy decides this often")
+    parser.add_argument("--slots", type=int, help="the most replicas of all operators together")
+    parser.add_argument(
+        "--cooldown", type=float, default=0.0, metavar="S", help="a rescaled operator stays for so long"
+    )
+    parser.add_argument("--largest-step", type=int, metavar="N", help="the most replicas added or removed at once")
+    parser.add_argument(
+        "--slack", type=float, default=Guards.slack, help="how far below a size a need must be to shrink"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="write decisions down, carry none out")
     parser.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")
     parser.add_argument("--on-full", choices=["wait", "drop"], default="wait", help="what a full lane does")
     parser.add_argument("--t-out", type=float, metavar="S", help="drop tuples older than this")
@@ -60,13 +75,17 @@ def main(args: argparse.Namespace) -> int:
     if args.trace is None and (args.speed != 1.0 or args.scale != 1.0):
         raise SettingError("--speed and --scale change a trace; name one with --trace")
     arrivals = load_trace(args.trace, speed=args.speed, scale=args.scale) if args.trace else None
-    graph = load_app(args.app, arrivals)
+    graph = load_app(args.app, arrivals, app_options(args))
     settings = Settings(q_size=args.q_size, on_full=args.on_full, t_out_s=args.t_out, on_error=args.on_error)
     schedule = parse_schedule(args.replicas, graph)
+    guards = Guards(args.slots, args.cooldown, args.largest_step, args.slack, args.dry_run)
     report = run_and_report(
         graph,
         settings,
         schedule,
+        policy=args.policy,
+        td_s=args.td,
+        guards=guards,
         base=args.base,
         master=args.master,
         seconds=args.seconds,
@@ -102,6 +121,9 @@ def run_and_report(
     settings: Settings,
     schedule: list[tuple[float, str, int]],
     *,
+    policy: str | None = None,
+    td_s: float = 5.0,
+    guards: Guards | None = None,
     base: str | None,
     master: str | None,
     seconds: float | None,
@@ -111,7 +133,7 @@ def run_and_report(
     """Run to the end, to the time limit or to Ctrl-C; the report is written in every case."""
     console.print(str(graph), highlight=False)
     console.print("starting Spark ...", highlight=False)
-    handle = run(graph, base, master=master, settings=settings)
+    handle = run(graph, base, master=master, settings=settings, policy=policy, td_s=td_s, guards=guards)
     recorder = Recorder(handle)
     console.print(f"base {handle.base}", highlight=False, soft_wrap=True)
     wanted = _until_asked_to_stop()

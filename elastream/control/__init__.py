@@ -1,5 +1,27 @@
-"""The control loop's words. Measurements enter; observations leave."""
+"""The control loop: monitor, analyze, plan, execute. Observations enter; decisions with reasons leave.
 
+Read in that order. A policy proposes, guards dispose, the journal remembers. Knows no Spark: what it controls is a plant.
+"""
+
+from elastream.control.guards import Guards
+from elastream.control.journal import Journal, JournalEntry, read_journal
+from elastream.control.loop import ControlLoop
 from elastream.control.observation import Observation, OperatorObservation, ReplicaObservation
+from elastream.control.plant import Plant
+from elastream.control.proposal import Decision, Policy, Proposal, Want
 
-__all__ = ["Observation", "OperatorObservation", "ReplicaObservation"]
+__all__ = [
+    "ControlLoop",
+    "Decision",
+    "Guards",
+    "Journal",
+    "JournalEntry",
+    "Observation",
+    "OperatorObservation",
+    "Plant",
+    "Policy",
+    "Proposal",
+    "ReplicaObservation",
+    "Want",
+    "read_journal",
+]

@@ -1,6 +1,13 @@
 """What is known of a run over one interval: the same shape from an engine, a simulator or a journal."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Role = Literal["source", "operator", "chained", "output"]
+"""Only an `operator` has replicas that can be changed: a `chained` one runs in its head's, an `output` is read outside."""
 
 
 @dataclass(frozen=True)
@@ -14,26 +21,42 @@ class ReplicaObservation:
     queued: int
     """Tuples that wait at its end."""
     busy_seconds: float
+    received_from: dict[str, int] = field(default_factory=dict)
+    dropped: int = 0
+
+    @property
+    def service_seconds(self) -> float:
+        """Mean time a tuple took here; 0 when none was served."""
+        return self.busy_seconds / self.processed if self.processed else 0.0
 
 
 @dataclass(frozen=True)
 class OperatorObservation:
-    """One operator over the interval, all its lanes together and each by itself."""
+    """One operator over the interval, all its lanes together and each by itself.
+
+    What is chained to an operator is part of it: its time is in `busy_seconds`, its output in `emitted`.
+    """
 
     operator: str
     replicas: int
     received: int
     received_from: dict[str, int]
-    """How many of them came from which predecessor."""
+    """How many of them came from which predecessor; every predecessor is named."""
     processed: int
     emitted: int
     queued: int
+    """Tuples that wait at the end of the interval; for a source, those that are due and not read yet."""
     dropped: int
     """Failed, too late, or found a full lane."""
     busy_seconds: float
     service_seconds: float
-    """Mean time a tuple takes; 0 when none was served yet."""
+    """Mean time a tuple takes: over the interval, or as it was known before when none was served; 0 when never known."""
     lanes: tuple[ReplicaObservation, ...] = ()
+    role: Role = "operator"
+    least: int = 1
+    most: int = 1
+    usable: float = 1.0
+    """The share of the time that a replica can serve; the rest goes to what a tick costs."""
 
 
 @dataclass(frozen=True)
@@ -53,3 +76,24 @@ class Observation:
     latency_mean_s: float
     latency_p95_s: float
     operators: dict[str, OperatorObservation] = field(default_factory=dict)
+
+    @property
+    def input(self) -> int:
+        """Tuples that came in from outside."""
+        return sum(o.processed for o in self.operators.values() if o.role == "source")
+
+    def scalable(self) -> Iterator[OperatorObservation]:
+        """The operators with replicas of their own, in topological order."""
+        return (o for o in self.operators.values() if o.role == "operator")
+
+    def to_json(self) -> dict[str, Any]:
+        operators = [vars(o) | {"lanes": [vars(lane) for lane in o.lanes]} for o in self.operators.values()]
+        return vars(self) | {"operators": operators}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Observation:
+        operators: dict[str, OperatorObservation] = {}
+        for its in document["operators"]:
+            lanes = tuple(ReplicaObservation(**lane) for lane in its["lanes"])
+            operators[its["operator"]] = OperatorObservation(**{**its, "lanes": lanes})
+        return cls(**{**document, "operators": operators})

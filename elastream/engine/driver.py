@@ -12,7 +12,8 @@ from typing import Any
 
 from elastream.control import Observation
 from elastream.engine.estimates import Estimates
-from elastream.engine.measure import Measurements, Tick
+from elastream.engine.loads import Loads
+from elastream.engine.measure import Measurements, Scene, Tick
 from elastream.engine.planner import Plan, make_plan, make_tasks
 from elastream.engine.settings import Settings
 from elastream.engine.settle import Settled, by_chain, settle
@@ -43,6 +44,7 @@ class Driver:
         *,
         slots: int,
         cores: int,
+        td_s: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._graph = graph
@@ -59,16 +61,24 @@ class Driver:
         self._plan = Plan(0.0, settings.budget_s, {})
         self._estimates = Estimates()
         self._measurements = Measurements(graph, slots)
+        self._loads = Loads(graph, td_s)
+        self.td_s = td_s
         self._asked: dict[str, int] = {}
         self._lock = threading.Lock()
         self._started_s = 0.0
+        self._not_before_s = 0.0
         self._stopping = False
+        self._restarting = False
+        self.restart = threading.Event()
+        """Set when the query shall be stopped and started again, what is queued being lost."""
         self.parked = threading.Event()
         """Set when no further tick will come: the query may be stopped."""
         self.ended = False
         """True when every source is exhausted and nothing waits."""
         self.error: BaseException | None = None
         self.on_tick: Callable[[Tick], None] = lambda tick: None
+        self.control: Callable[[], object] = lambda: None
+        """The control loop's step, called after every tick."""
 
     # -- before the first tick
 
@@ -130,25 +140,37 @@ class Driver:
 
     def _write_off(self, discard: tuple[str, ...]) -> None:
         """What the user discards counts as dropped."""
+        self._commit(Entry(**{**vars(self._dropping(discard)), "plan": self._plan.to_json()}))
+
+    def _dropping(self, names: tuple[str, ...]) -> Entry:
+        """An entry that drops everything that waits for these operators."""
         dropped = [
-            (lane, len(queue)) for lane, queue in self._book.lanes.items() if lane.operator in discard and len(queue)
+            (lane, len(queue)) for lane, queue in self._book.lanes.items() if lane.operator in names and len(queue)
         ]
         counts: dict[str, dict[str, float]] = {}
         for lane, rows in dropped:
             its = counts.setdefault(lane.operator, {"overflowed": 0})
             its["overflowed"] += rows
         consumed = tuple((lane.operator, lane.lane, rows) for lane, rows in dropped)
-        self._commit(
-            Entry(
-                self._book.tick + 1,
-                self._book.run,
-                self._book.batch,
-                self._clock(),
-                consumed,
-                counts=counts,
-                plan=self._plan.to_json(),
-            )
-        )
+        book = self._book
+        return Entry(book.tick + 1, book.run, book.batch, self._clock(), consumed, counts=counts)
+
+    # -- a restart
+
+    def request_restart(self) -> None:
+        """No tick comes after the next one until the query has been started again."""
+        self._restarting = True
+
+    def lose_queues(self) -> None:
+        """While the query stands still: what waits is dropped, and counted. Tuples that have left stay where they are."""
+        names = tuple(operator.name for operator in self._graph.served if operator.kind is not Kind.OUTPUT)
+        self._plan_and_write(self._dropping(names), frozenset())
+
+    def resume(self) -> None:
+        """The query runs again."""
+        self._restarting = False
+        self._send()
+        self.restart.clear()
 
     # -- a tick
 
@@ -189,14 +211,19 @@ class Driver:
             settled.counts,
             self._source_states(settled, query, now),
         )
-        self._commit_with_plan(entry, settled, now)
+        self._commit_with_plan(entry, settled)
         self._measure(settled, now)
+        self.control()
         self._send()
 
-    def _commit_with_plan(self, entry: Entry, settled: Settled, now: float) -> None:
+    def _commit_with_plan(self, entry: Entry, settled: Settled) -> None:
         """The plan looks at the lanes as they are after this tick, so the book goes first, the write follows."""
         for head, members in by_chain(self._graph, settled.receipts).items():
             self._estimates.learn(head, members)
+        self._plan_and_write(entry, settled.segments)
+
+    def _plan_and_write(self, entry: Entry, segments: frozenset[str]) -> None:
+        now = entry.at_s
         with self._lock:
             asked, self._asked = self._asked, {}
             freed = self._book.apply(entry)
@@ -204,7 +231,7 @@ class Driver:
             self._plan = make_plan(self._graph, self._settings, self._book, self._estimates, active, self._slots, now)
             self._book.plan = self._plan.to_json()
         self._write(Entry(**{**vars(entry), "plan": self._book.plan}))
-        unused = settled.segments - self._book.segments() - set(freed)
+        unused = segments - self._book.segments() - set(freed)
         self._cleanup.after_commit(self._book, [*freed, *unused])
         self._ledger.tidy(self._book)
 
@@ -262,26 +289,32 @@ class Driver:
             settled,
             {name: len(lanes) for name, lanes in self._plan.active.items()},
             {operator.name: self._book.queued(operator.name) for operator in self._graph.served},
+            min(max(0.0, self._not_before_s - self._started_s), now - self._started_s),
         )
         with self._lock:
             self._measurements.add(tick)
+        self._loads.add(settled)
         self._started_s = now
         self.on_tick(tick)
 
     def _send(self, warm: bool = False) -> None:
         """Let the next tick begin, now or when something is due; or none, when the run is over."""
-        tasks = make_tasks(self._graph, self._plan, self._book, self._book.tick + 1, self._cores)
+        tasks = make_tasks(self._graph, self._plan, self._book, self._book.tick + 1, self._cores, self._loads)
         if warm:
             lanes = sum(operator.replicas.most for operator in self._graph.served)
             idle = TaskWork(self._book.tick + 1, self._plan.planned_s, {}, {}, {}, warm_s=WARM_S)
             tasks += [idle] * max(0, min(self._slots, lanes + len(self._graph.sources)) - len(tasks))
         self.ended = self._is_drained()
         over = self._stopping or (self.ended and not warm)
-        wait_until = math.inf if over else 0.0 if warm else self._next_due()
+        stands = over or self._restarting
+        wait_until = math.inf if stands else 0.0 if warm else self._next_due()
+        self._not_before_s = wait_until
         # JSON knows no infinity that every reader takes; this is after the sun has gone out.
         self._mailbox.put(Mail(self._book.tick, min(wait_until, 1e18), tuple(task.to_json() for task in tasks)))
         if over:
             self.parked.set()
+        elif self._restarting:
+            self.restart.set()
 
     def _next_due(self) -> float:
         if self._plan.takes:
@@ -315,7 +348,30 @@ class Driver:
 
     def observe(self, seconds: float) -> Observation:
         with self._lock:
-            return self._measurements.over(seconds, self._book, self._plan.active)
+            return self._measurements.over(seconds, self._scene())
+
+    def end_interval(self) -> Observation:
+        """Everything since the last time this was asked, by the control loop."""
+        with self._lock:
+            observation = self._measurements.interval(self._scene())
+        self._loads.learn(observation)
+        return observation
+
+    def know(self, service_s: dict[str, float]) -> None:
+        """Service times from a benchmark, until the stream has shown its own."""
+        self._estimates.service_s = service_s | self._estimates.service_s
+
+    def _scene(self) -> Scene:
+        return Scene(self._book, self._plan.active, self._estimates, self._unread(), self._settings.budget_s)
+
+    def _unread(self) -> dict[str, int]:
+        unread: dict[str, int] = {}
+        for source in self._graph.sources:
+            state = self._book.sources.get(source.name)
+            if isinstance(source.source, Replay) and state is not None:
+                due = source.source.arrivals.due_by(self._book.at_s - state["origin_s"])
+                unread[source.name] = max(0, due - state["next"])
+        return unread
 
     def request_stop(self) -> None:
         self._stopping = True

@@ -24,7 +24,7 @@ class Estimates:
         if not taken:
             return
         busy_s = sum(r.busy_s for r in receipts)
-        out = sum(sum(r.delivered.values()) for r in receipts)
+        out = sum(r.given for r in receipts)
         self.service_s[head] = _blend(self.service_s.get(head), busy_s / taken)
         self.fan_out[head] = _blend(self.fan_out.get(head), out / taken)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -11,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from elastream.control import Observation
+from elastream.control import ControlLoop, JournalEntry, Observation
 from elastream.engine.driver import Driver
 from elastream.engine.measure import Tick
 from elastream.engine.outputs import read_output, stream_output
@@ -32,6 +33,8 @@ class Handle:
         query: StreamingQuery,
         spark: SparkSession,
         workdir: str,
+        start: Callable[[], StreamingQuery],
+        loop: ControlLoop | None = None,
     ) -> None:
         self.graph = graph
         self.base = base
@@ -40,6 +43,20 @@ class Handle:
         self._query = query
         self._workdir = workdir
         self._closed = False
+        self._start = start
+        self._loop = loop
+        if loop is not None:
+            threading.Thread(target=self._restart_when_asked, name="elastream-restarts", daemon=True).start()
+
+    @property
+    def policy(self) -> str:
+        """The name of the policy that decides the sizes."""
+        return self._loop.policy if self._loop else "by hand"
+
+    @property
+    def td_s(self) -> float:
+        """The length of an interval."""
+        return self._driver.td_s
 
     def scale(self, operator: str, replicas: int) -> None:
         """Change the replicas of an operator from the next tick on. A lane that is switched off is drained."""
@@ -53,10 +70,20 @@ class Handle:
         """Call this after every committed tick, in the stream's thread: be quick."""
         self._driver.on_tick = listener
 
+    def on_decision(self, listener: Callable[[JournalEntry], None]) -> None:
+        """Call this after every interval of the control loop, in the stream's thread: be quick."""
+        if self._loop is not None:
+            self._loop.on_decision = listener
+
     @property
     def active(self) -> bool:
         """True while ticks may still come."""
-        return not self._closed and not self._driver.parked.is_set() and self._query.isActive
+        return not self._closed and not self._driver.parked.is_set() and self._runs
+
+    @property
+    def _runs(self) -> bool:
+        """Also between the two queries of a restart."""
+        return self._driver.restart.is_set() or self._query.isActive
 
     @property
     def book(self) -> Book:
@@ -79,7 +106,7 @@ class Handle:
         if self._closed:
             return
         self._driver.request_stop()
-        while self._query.isActive and not self._driver.parked.wait(0.05):
+        while self._runs and not self._driver.parked.wait(0.05):
             pass
         self._closed = True
         failure = self._failure()
@@ -90,6 +117,21 @@ class Handle:
         shutil.rmtree(self._workdir, ignore_errors=True)
         if failure:
             raise failure
+
+    def _restart_when_asked(self) -> None:
+        """For policies whose system can only change its size that way. Everything stops, what is queued is lost."""
+        while not self._closed:
+            if not self._driver.restart.wait(0.2):
+                continue
+            try:
+                self._query.stop()
+                self._driver.lose_queues()
+                self._query = self._start()
+                self._driver.resume()
+            except Exception as error:
+                self._driver.error = self._driver.error or error
+                self._driver.restart.clear()
+                return
 
     def _failure(self) -> ElastreamError | None:
         """Why the run ended by itself, if it did."""

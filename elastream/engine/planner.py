@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from elastream.engine.estimates import Estimates
+from elastream.engine.loads import Loads
 from elastream.engine.settings import Settings
 from elastream.engine.sources import Replay
 from elastream.engine.task import CHUNK_S
@@ -129,7 +130,9 @@ def make_plan(
     )
 
 
-def make_tasks(graph: Graph, plan: Plan, book: Book, tick: int, cores: int) -> list[TaskWork]:
+def make_tasks(
+    graph: Graph, plan: Plan, book: Book, tick: int, cores: int, loads: Loads | None = None
+) -> list[TaskWork]:
     """Turn a plan into tasks: a lane with much to do has one for itself, the others share."""
     queued = {name: tuple(len(book.queue(LaneId(name, lane))) for lane in lanes) for name, lanes in plan.active.items()}
     works: list[tuple[float, LaneWork | SourceWork]] = []
@@ -144,11 +147,13 @@ def make_tasks(graph: Graph, plan: Plan, book: Book, tick: int, cores: int) -> l
         origin_s = book.sources[intake.source]["origin_s"]
         works.append((WORK_S, SourceWork(**vars(intake), origin_s=origin_s, arrivals=arrivals)))
     tasks = []
+    senders = [name for name, _, _ in plan.takes] + [intake.source for intake in plan.intakes]
+    given = loads.of(plan.active, senders) if loads else {}
     for share in _pack(works, cores):
         lanes = tuple(work for work in share if isinstance(work, LaneWork))
         schemas: dict[str, str] = {piece.schema: book.schemas[piece.schema] for work in lanes for piece in work.slices}
         sources = tuple(work for work in share if isinstance(work, SourceWork))
-        tasks.append(TaskWork(tick, plan.planned_s, plan.active, queued, schemas, lanes, sources))
+        tasks.append(TaskWork(tick, plan.planned_s, plan.active, queued, schemas, lanes, sources, given))
     return tasks
 
 

@@ -26,9 +26,11 @@ class Settled:
     """Per replay source, the number of the next tuple to make."""
     receipts: tuple[OperatorReceipt, ...]
     latencies: Latencies
-    overflowed: Counter[str]
+    overflowed: Counter[LaneId]
     segments: frozenset[str]
     """All that the tick wrote."""
+    longest_task_s: float
+    """How long the task that was busiest served tuples."""
 
 
 def settle(graph: Graph, settings: Settings, book: Book, receipts: list[Receipt]) -> Settled:
@@ -54,6 +56,7 @@ def settle(graph: Graph, settings: Settings, book: Book, receipts: list[Receipt]
         latencies,
         overflowed,
         frozenset(piece.slice.segment for piece in offered),
+        max((sum(operator.busy_s for operator in receipt.operators) for receipt in receipts), default=0.0),
     )
 
 
@@ -67,12 +70,12 @@ def _next_of(receipts: list[Receipt]) -> dict[str, int]:
 
 def _fit(
     graph: Graph, settings: Settings, book: Book, consumed: tuple[tuple[str, int, int], ...], offered: list[Appended]
-) -> tuple[list[Appended], Counter[str]]:
+) -> tuple[list[Appended], Counter[LaneId]]:
     """With bounded queues that drop, cut what does not fit in a lane; it is counted, not stored.
 
     Outputs and dead letters have left the stream: their readers come when they like, so they have no bound.
     """
-    overflowed: Counter[str] = Counter()
+    overflowed: Counter[LaneId] = Counter()
     if settings.q_size is None or settings.on_full == "wait":
         return offered, overflowed
     room: dict[LaneId, int] = defaultdict(lambda: settings.q_size or 0)
@@ -86,13 +89,13 @@ def _fit(
         unbound = piece.operator == DEAD_LETTERS or graph[piece.operator].kind is Kind.OUTPUT
         fits = piece.slice.rows if unbound else max(0, min(piece.slice.rows, room[lane]))
         room[lane] -= fits
-        overflowed[piece.operator] += piece.slice.rows - fits
+        overflowed[lane] += piece.slice.rows - fits
         if fits:
             kept.append(piece._replace(slice=piece.slice._replace(rows=fits)))
     return kept, overflowed
 
 
-def _counts(graph: Graph, receipts: list[OperatorReceipt], overflowed: Counter[str]) -> dict[str, Counts]:
+def _counts(graph: Graph, receipts: list[OperatorReceipt], overflowed: Counter[LaneId]) -> dict[str, Counts]:
     """What each operator's totals grow by, so that entered = finished + dropped + queued stays true.
 
     A tuple enters when a source makes it or when an operator makes more tuples than it took; it finishes at a sink or
@@ -103,18 +106,18 @@ def _counts(graph: Graph, receipts: list[OperatorReceipt], overflowed: Counter[s
         mine = counts[receipt.operator]
         for name in ("processed", "emitted", "failed", "late", "busy_s", "cpu_s"):
             mine[name] += getattr(receipt, name)
-        for target, rows in receipt.delivered.items():
-            counts[target]["received"] += rows
+        for target, lanes in receipt.delivered.items():
+            counts[target]["received"] += sum(lanes.values())
     for head, members in by_chain(graph, receipts).items():
         is_source = graph[head].kind is Kind.SOURCE
         taken = sum(r.processed if is_source else r.consumed for r in members if r.operator == head)
-        given = sum(sum(r.delivered.values()) + r.failed + r.late for r in members)
+        given = sum(r.given + r.failed + r.late for r in members)
         at_sinks = sum(r.finished for r in members if graph[r.operator].kind is Kind.SINK)
         surplus = given + at_sinks - taken
         counts[head]["entered"] += max(0, surplus) + (taken if is_source else 0)
         counts[head]["finished"] += max(0, -surplus) + sum(r.finished for r in members)
-    for operator, rows in overflowed.items():
-        counts[operator]["overflowed"] += rows
+    for lane, rows in overflowed.items():
+        counts[lane.operator]["overflowed"] += rows
     return {operator: {name: value for name, value in its.items() if value} for operator, its in counts.items()}
 
 

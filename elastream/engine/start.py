@@ -2,14 +2,18 @@
 
 import shutil
 import tempfile
+import time
 import uuid
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from elastream.control import ControlLoop, Guards, Journal, Policy
+from elastream.engine.benchmark import benchmark
 from elastream.engine.branches import ROUTING, branch
 from elastream.engine.driver import Driver
 from elastream.engine.handle import Handle
+from elastream.engine.plant import EnginePlant
 from elastream.engine.program import Program
 from elastream.engine.session import check_session, cores_of, slots_of, tick_session
 from elastream.engine.settings import Settings
@@ -19,6 +23,7 @@ from elastream.engine.work import Receipt
 from elastream.errors import RunFailed, SettingError
 from elastream.lanes import Store
 from elastream.lanes.sealed import seal, unseal
+from elastream.policies import make_policy
 from elastream.topology import Graph, Topology
 
 
@@ -29,6 +34,10 @@ def run(
     spark: SparkSession | None = None,
     master: str | None = None,
     settings: Settings | None = None,
+    policy: str | Policy | None = None,
+    td_s: float = 5.0,
+    guards: Guards | None = None,
+    benchmark_s: float = 2.0,
     checkpoint: str | None = None,
     discard: tuple[str, ...] = (),
 ) -> Handle:
@@ -36,7 +45,11 @@ def run(
 
     Without `spark` a session is made: `local[...]` with a slot for each lane, or on `master`. `checkpoint` is where Spark
     keeps the offsets of streaming DataFrames (default: inside a local base).
+
+    With a `policy`, a name or an object, the replicas are decided every `td_s` seconds, within the `guards`; before the
+    stream flows, its operators are timed for `benchmark_s` seconds. Without one they stay until `handle.scale` is called.
     """
+    chosen = make_policy(policy) if isinstance(policy, str) else policy
     graph = topology.build() if isinstance(topology, Topology) else topology
     settings = settings or Settings()
     base = base or tempfile.mkdtemp(prefix="elastream-")
@@ -48,16 +61,30 @@ def run(
     mailbox = Mailbox(workdir)
     checkpoint_at = _checkpoint(graph, store, checkpoint, workdir)
     session = spark or tick_session(master, lanes)
-    driver = Driver(graph, settings, store, mailbox, slots=slots_of(session), cores=cores_of(session))
+    driver = Driver(graph, settings, store, mailbox, slots=slots_of(session), cores=cores_of(session), td_s=td_s)
     try:
         driver.open(discard)
         program = Program(graph, settings, base, _base_id(store)).to_bytes()
-        query = _start(session, graph, driver, workdir, checkpoint_at, program)
+        loop = None
+        if chosen is not None:
+            driver.know(benchmark(session, graph, program, benchmark_s) if benchmark_s else {})
+            loop = _loop(driver, chosen, td_s, guards or Guards(), store)
+
+        def start() -> StreamingQuery:
+            return _start(session, graph, driver, workdir, checkpoint_at, program)
+
+        query = start()
     except BaseException:
         driver.close()
         shutil.rmtree(workdir, ignore_errors=True)
         raise
-    return Handle(graph, base, driver, query, session, workdir)
+    return Handle(graph, base, driver, query, session, workdir, start, loop)
+
+
+def _loop(driver: Driver, policy: Policy, td_s: float, guards: Guards, store: Store) -> ControlLoop:
+    loop = ControlLoop(EnginePlant(driver), policy, td_s=td_s, guards=guards, journal=Journal(store), clock=time.time)
+    driver.control = loop.step
+    return loop
 
 
 def _start(
@@ -76,7 +103,7 @@ def _start(
         query = spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
         if driver.is_applied(query, number):
             return
-        if driver.parked.is_set():
+        if driver.parked.is_set() or driver.restart.is_set():
             # Asked to stop, and Spark was quicker to begin a batch than we to stop the query: it will be read again.
             raise RunFailed("the run is over")
         try:

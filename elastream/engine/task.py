@@ -80,6 +80,7 @@ class _Task:
         self._latencies = Latencies()
         self._finished: list[pa.Array] = []
         self._deliveries: Counter[LaneId] = Counter()
+        self._given: Counter[LaneId] = Counter()
 
     def make(self, work: SourceWork) -> None:
         """Replay the tuples that are due."""
@@ -225,13 +226,24 @@ class _Task:
             return
         sender = Sender(receipt.lane, self._work.tick + receipt.lane)
         for edge in self._graph.edges_from(receipt.operator):
-            to = Snapshot(tuple(self._work.active[edge.target]), tuple(self._work.queued.get(edge.target, ())))
-            for lane, rows in split(edge.grouping, batch, to, sender).items():
+            for lane, rows in split(edge.grouping, batch, self._snapshot(edge.target), sender).items():
                 self._out.setdefault(LaneId(edge.target, lane), []).append(rows)
-                receipt.delivered[edge.target] = receipt.delivered.get(edge.target, 0) + rows.num_rows
+                delivered = receipt.delivered.setdefault(edge.target, {})
+                delivered[lane] = delivered.get(lane, 0) + rows.num_rows
+                self._given[LaneId(edge.target, lane)] += rows.num_rows
             if self._graph[edge.target].kind is Kind.OUTPUT:
                 receipt.finished += batch.num_rows
                 self._finished.append(batch.column(DUE))
+
+    def _snapshot(self, target: str) -> Snapshot:
+        """What is known of the operator behind an edge, with what this task has given it already."""
+        active = tuple(self._work.active[target])
+        queued = tuple(self._work.queued.get(target, ()))
+        if target not in self._work.loads:
+            return Snapshot(active, queued)
+        load, cost = self._work.loads[target]
+        given = (self._given[LaneId(target, lane)] for lane in active)
+        return Snapshot(active, queued, tuple(u + n * cost for u, n in zip(load, given, strict=True)), cost)
 
     def _put_aside(self) -> None:
         if not self._failures:

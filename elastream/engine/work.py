@@ -46,6 +46,8 @@ class TaskWork:
     schemas: dict[str, str]
     lanes: tuple[LaneWork, ...] = ()
     sources: tuple[SourceWork, ...] = ()
+    loads: dict[str, tuple[tuple[float, ...], float]] = field(default_factory=dict)
+    """For operators that are routed to by load: the load of each active lane, and what a tuple adds to it."""
     warm_s: float = 0.0
     """Longer than 0: nothing to serve, only wait, so that a worker process is there when it is needed."""
 
@@ -83,8 +85,18 @@ class OperatorReceipt:
     finished: int = 0
     busy_s: float = 0.0
     cpu_s: float = 0.0
-    delivered: dict[str, int] = field(default_factory=dict)
-    """Tuples put into lanes, by the operator they went to."""
+    delivered: dict[str, dict[int, int]] = field(default_factory=dict)
+    """Tuples put into lanes, by the operator and the lane they went to."""
+
+    @property
+    def given(self) -> int:
+        """Tuples put into all lanes together."""
+        return sum(sum(lanes.values()) for lanes in self.delivered.values())
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> "OperatorReceipt":
+        delivered = {to: {int(lane): rows for lane, rows in its.items()} for to, its in document["delivered"].items()}
+        return cls(**{**document, "delivered": delivered})
 
 
 @dataclass
@@ -130,7 +142,7 @@ class Receipt:
     def from_json(cls, text: str) -> "Receipt":
         document = json.loads(text)
         return cls(
-            [OperatorReceipt(**receipt) for receipt in document["operators"]],
+            [OperatorReceipt.from_json(receipt) for receipt in document["operators"]],
             [SourceReceipt(**receipt) for receipt in document["sources"]],
             [Appended(operator, lane, Slice(*piece)) for operator, lane, piece in document["appended"]],
             document["schemas"],

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from elastream.errors import OperatorFailed
+from elastream.routing.balance import balanced, round_robin
 from elastream.routing.hashing import hash_columns
 from elastream.topology import Grouping
 
@@ -28,6 +29,12 @@ class Snapshot:
 
     queued: tuple[int, ...] = ()
     """How many tuples wait in each of them; empty means none do."""
+
+    load: tuple[float, ...] = ()
+    """The share of each one's time that is taken; empty means it is not known."""
+
+    cost: float = 0.0
+    """By how much a tuple adds to that."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,9 @@ def lanes_of(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Se
             return _shuffle(batch.num_rows, active, sender.turn)
         case "fields":
             return active[_owner(hash_columns(batch, grouping.columns), len(active))]
+        case "load_balancing":
+            load = np.asarray(to.load or (0.0,) * len(active))
+            return np.repeat(active, balanced(batch.num_rows, load, to.cost, sender.turn))
         case "partial_key":
             return active[_partial_key(hash_columns(batch, grouping.columns), to)]
         case "global":
@@ -69,10 +79,7 @@ def lanes_of(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Se
 
 def _shuffle(rows: int, active: Lanes, turn: int) -> Lanes:
     """Even to within one tuple; runs stay together, so that no row has to be copied."""
-    share, left = divmod(rows, len(active))
-    counts = np.full(len(active), share)
-    counts[(turn + np.arange(left)) % len(active)] += 1
-    return np.repeat(active, counts)
+    return np.repeat(active, round_robin(rows, len(active), turn))
 
 
 def _owner(hashes: npt.NDArray[np.uint64], lanes: int) -> Lanes:

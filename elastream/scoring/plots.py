@@ -25,10 +25,10 @@ def draw_run(
     figure, (rates, queues, replicas) = plt.subplots(3, 1, figsize=(11, 8), sharex=True, constrained_layout=True)
     colours = dict(zip(served, plt.get_cmap("tab10").colors * 10, strict=False))  # type: ignore[attr-defined]
     for source in sources:
-        t, per_second = _rate([(s.t_s, s.input) for s in series.operators.get(source, [])])
+        t, per_second = rate_of([(s.t_s, s.input) for s in series.operators.get(source, [])])
         rates.fill_between(t, per_second, step="mid", alpha=0.25, color="#3b6ea5", label=f"input ({source})")
     for operator, samples in served.items():
-        t, per_second = _rate([(s.t_s, s.processed) for s in samples])
+        t, per_second = rate_of([(s.t_s, s.processed) for s in samples])
         rates.plot(t, per_second, lw=1.1, color=colours[operator], label=f"{operator} processed")
         times = [s.t_s for s in samples]
         queues.plot(times, [s.queued for s in samples], lw=1.1, color=colours[operator], label=operator)
@@ -53,7 +53,7 @@ def draw_run(
     plt.close(figure)
 
 
-def _rate(points: list[tuple[float, int]]) -> tuple[Floats, Floats]:
+def rate_of(points: list[tuple[float, int]]) -> tuple[Floats, Floats]:
     """Counts as a rate. A tick's tuples are spread over the tick, so that ticks and bins need not agree."""
     if not points:
         return np.zeros(0), np.zeros(0)

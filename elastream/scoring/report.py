@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections import deque
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from elastream.scoring.latency import Latencies
+from elastream.scoring.metrics import mean_replicas, saved_resources, throughput_degradation
 from elastream.scoring.series import Series
 
 
@@ -36,6 +38,13 @@ class Record:
     rescale_ticks_ms: list[float] = field(default_factory=list)
     """How long the ticks took that applied a rescale."""
     rescales: list[Rescale] = field(default_factory=list)
+    pools: dict[str, int] = field(default_factory=dict)
+    """The operators whose replicas can be changed, and the most each may have."""
+    interval_s: float = 5.0
+    """How long the intervals are over which input and output are compared."""
+    policy: str = "by hand"
+    remarks: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=50))
+    """What the control loop said lately: when, of which kind (rescale, veto, error), and the words."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +65,9 @@ def make_report(record: Record, events: Events) -> dict[str, Any]:
         "events": vars(events),
         "latency_ms": _rounded(record.latencies.summary_ms()),
         "ticks": {"count": len(record.tick_ms), **_spread(record.tick_ms, (50, 95))},
-        "throughput_degradation": _share(abs(events.entered - events.finished), events.entered),
+        "policy": record.policy,
+        "saved_resources": round(saved_resources(record.series, record.pools), 6),
+        "throughput_degradation": round(throughput_degradation(record.series, record.interval_s), 6),
         "processed_ratio": _share(events.finished, events.entered),
         "replica_seconds": round(
             sum(
@@ -95,7 +106,6 @@ def write_report(record: Record, events: Events, folder: Path) -> dict[str, Any]
 
 
 def _operator(samples: list[Any]) -> dict[str, Any]:
-    seconds = sum(s.seconds for s in samples)
     processed = sum(s.processed for s in samples)
     busy_s = sum(s.busy_s for s in samples)
     return {
@@ -104,7 +114,7 @@ def _operator(samples: list[Any]) -> dict[str, Any]:
         "dropped": sum(s.dropped for s in samples),
         "queued_max": max((s.queued for s in samples), default=0),
         "queued_end": samples[-1].queued if samples else 0,
-        "replicas_mean": round(sum(s.replicas * s.seconds for s in samples) / seconds, 3) if seconds else 0.0,
+        "replicas_mean": round(mean_replicas(samples), 3),
         "replicas_max": max((s.replicas for s in samples), default=0),
         "busy_seconds": round(busy_s, 3),
         "service_ms": round(busy_s / processed * 1e3, 4) if processed else 0.0,

@@ -24,6 +24,10 @@ class Sample:
     queued: int
     replicas: int
     busy_s: float
+    entered: int = 0
+    """Tuples that entered the topology here."""
+    finished: int = 0
+    """Tuples that left it here."""
 
     def merged(self, later: "Sample") -> "Sample":
         return Sample(
@@ -35,6 +39,8 @@ class Sample:
             later.queued,
             later.replicas,
             self.busy_s + later.busy_s,
+            self.entered + later.entered,
+            self.finished + later.finished,
         )
 
 
@@ -74,5 +80,7 @@ _SCHEMA = pa.schema(
         ("queued", pa.int64()),
         ("replicas", pa.int64()),
         ("busy_s", pa.float64()),
+        ("entered", pa.int64()),
+        ("finished", pa.int64()),
     ]
 )

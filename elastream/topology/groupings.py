@@ -17,6 +17,9 @@ class Grouping:
 shuffle = Grouping("shuffle")
 """Evenly over the active replicas, to within one tuple a task."""
 
+load_balancing = Grouping("load_balancing")
+"""Each tuple to the active replica with the least to do, by what it served lately and what it was sent since."""
+
 none = Grouping("none")
 """The user does not care; today that is shuffle."""
 
@@ -46,4 +49,4 @@ def direct(column: str) -> Grouping:
 
 
 KEYED = frozenset({"fields", "partial_key", "direct"})
-KINDS = KEYED | {"shuffle", "none", "all", "global", "local"}
+KINDS = KEYED | {"shuffle", "load_balancing", "none", "all", "global", "local"}

@@ -1,9 +1,11 @@
 """From ticks to the record that a report is made of."""
 
-from elastream.engine import Handle
+from elastream.control import JournalEntry
+from elastream.engine.handle import Handle
 from elastream.engine.measure import Tick
 from elastream.lanes import Audit
 from elastream.scoring import Events, Record, Rescale, Sample
+from elastream.topology import Kind
 
 MOST_TICKS = 100_000
 
@@ -15,11 +17,14 @@ class Recorder:
         graph = handle.graph
         self._operators = [operator.name for operator in graph.operators]
         self.record = Record(graph.name, tuple(source.name for source in graph.sources))
+        self.record.pools = {o.name: o.replicas.most for o in graph.served if o.kind is not Kind.OUTPUT}
+        self.record.policy, self.record.interval_s = handle.policy, handle.td_s
         self.reasons: dict[str, str] = {}
         """Why the next change of an operator's replicas happens; whoever asks for it says so here."""
         self._start_s: float | None = None
         self._replicas: dict[str, int] = {}
         handle.subscribe(self.add)
+        handle.on_decision(self.decided)
 
     def add(self, tick: Tick) -> None:
         if self._start_s is None:
@@ -51,8 +56,22 @@ class Recorder:
                     tick.queued.get(name, 0),
                     tick.replicas.get(name, 1),
                     float(counts.get("busy_s", 0.0)),
+                    int(counts.get("entered", 0)),
+                    int(counts.get("finished", 0)),
                 ),
             )
+
+    def decided(self, entry: JournalEntry) -> None:
+        """Keep the words: those of a change go with it when it takes effect."""
+        t_s = entry.observation.ended_s - (self._start_s or entry.observation.ended_s)
+        if entry.error:
+            self.record.remarks.append((t_s, "error", entry.error))
+        for decision in entry.decisions:
+            if decision.rescales:
+                self.reasons[decision.operator] = decision.words
+            said = f"{decision.operator}: {decision.before} -> {decision.after}  {decision.words}"
+            if decision.asked != decision.before:
+                self.record.remarks.append((t_s, "rescale" if decision.rescales else "veto", said))
 
 
 def events_of(audit: Audit) -> Events:

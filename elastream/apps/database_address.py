@@ -1,0 +1,64 @@
+"""Where results are stored: what a user writes enters, a checked address that never shows its password leaves."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote
+
+from elastream.errors import SettingError
+
+_URL = re.compile(
+    r"postgres(?:ql)?://"
+    r"(?:(?P<user>[^:@/?#\s]*)(?::(?P<password>[^:@/?#\s]*))?@)?"
+    r"(?P<rest>[^@/?#\s]*(?:/[^@/?#\s]*)?)"
+    r"(?:\?(?P<query>[^@?#\s]*))?"
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    shown: str
+    """For messages."""
+    target: str = field(repr=False)
+    """To connect with: an absolute path, or a URL with its password."""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def is_postgres(self) -> bool:
+        return self.target.startswith("postgres")
+
+    def hide(self, message: object) -> str:
+        """What a database said, on one line and without the password."""
+        text = " ".join(str(message).split())
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+def parse_address(database: str) -> Address:
+    """A path is made absolute here, for a worker may be in another directory."""
+    if database.startswith(("postgres://", "postgresql://")):
+        return _postgres(database)
+    if "://" in database or "password=" in database or database.strip() in ("", ":memory:"):
+        # It may hold a password, so it is not shown.
+        raise SettingError("database: expected a file's path or postgresql://user:password@host:port/name")
+    path = str(Path(database).absolute())
+    return Address(path, path)
+
+
+def _postgres(url: str) -> Address:
+    found = _URL.fullmatch(url)
+    if not found:
+        raise SettingError(
+            "database: expected postgresql://user:password@host:port/name; in a user or a password write "
+            "each of : @ / ? # and space as % and two digits, @ as %40"
+        )
+    password, query = found["password"] or "", found["query"] or ""
+    secrets = {password, unquote(password)}
+    for pair in query.split("&"):
+        if "password" in pair.partition("=")[0]:
+            secrets |= {pair.partition("=")[2], *(value for _, value in parse_qsl(pair))}
+    user = f"{found['user']}@" if found["user"] else ""
+    # The longest first: one may be a part of another.
+    known = tuple(sorted(secrets - {""}, key=len, reverse=True))
+    return Address(f"postgresql://{user}{found['rest']}", url, known)

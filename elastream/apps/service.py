@@ -1,0 +1,67 @@
+"""What the applications' operators have in common: words and numbers a user gives enter, arguments of operators leave."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from elastream.errors import SettingError
+from elastream.topology import Grouping, groupings
+from elastream.workload import Arrivals, load_trace
+
+
+@dataclass(frozen=True)
+class Served:
+    """An operator's function, and a wait for every tuple that it has served.
+
+    The wait stands for a service elsewhere, so that many replicas can be exercised on few cores. It comes after the
+    work: a batch that raises is tried again in halves, and its tuples must not wait at every try.
+    """
+
+    function: Callable[..., Any]
+    service_ms: float
+
+    def __call__(self, batch: pa.RecordBatch, *more: Any) -> Any:
+        result = self.function(batch, *more)
+        if self.service_ms:
+            time.sleep(batch.num_rows * self.service_ms / 1e3)
+        return result
+
+
+@dataclass(frozen=True)
+class Service:
+    """How every operator of an application is served."""
+
+    grouping: Grouping
+    replicas: int
+    service_ms: float
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """The arguments that all operators share."""
+        return {"grouping": self.grouping, "replicas": (1, self.replicas)}
+
+    def of(self, function: Callable[..., Any]) -> Served:
+        return Served(function, self.service_ms)
+
+
+def service(grouping: str, replicas: int, service_ms: float) -> Service:
+    if not 0 <= service_ms < float("inf"):
+        raise SettingError(
+            f"service_ms must be 0 or more, got {service_ms!r}; set service_ms=0 for the real work alone"
+        )
+    return Service(grouping_named(grouping), replicas, service_ms)
+
+
+def grouping_named(word: str) -> Grouping:
+    """Only those that need no key: any replica may serve any tuple here."""
+    known = {"shuffle": groupings.shuffle, "load_balancing": groupings.load_balancing}
+    if word not in known:
+        raise SettingError(f"grouping {word!r}: expected one of {', '.join(known)}")
+    return known[word]
+
+
+def usual_arrivals() -> Arrivals:
+    return load_trace("worldcup98_matchday", speed=720, scale=0.0004)

@@ -1,0 +1,51 @@
+"""The picture of a comparison: input and output, what waits, and all replicas together, one colour a policy."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from elastream.bench.policies import Outcome
+from elastream.scoring.plots import rate_of
+from elastream.scoring.series import Sample
+
+COLOURS = ("#2b6cb0", "#c53030", "#2f855a", "#b7791f", "#6b46c1", "#0987a0")
+
+
+def draw_policies(outcomes: Sequence[Outcome], path: Path) -> None:
+    figure, (rates, queues, replicas) = plt.subplots(3, 1, figsize=(11, 8.5), sharex=True, constrained_layout=True)
+    first = outcomes[0].record
+    for source in first.sources:
+        t, per_second = rate_of([(s.t_s, s.input) for s in first.series.operators[source]])
+        rates.fill_between(t, per_second, step="mid", alpha=0.2, color="#444444", label="input")
+    for outcome, colour in zip(outcomes, COLOURS * len(outcomes), strict=False):
+        series, pools = outcome.record.series, outcome.record.pools
+        per_tick = [its for name, its in series.operators.items() if name in pools]
+        times = [s.t_s for s in per_tick[0]]
+        t, per_second = rate_of(list(zip(times, _sum(list(series.operators.values()), "finished"), strict=True)))
+        rates.plot(t, per_second, lw=1.2, color=colour, label=outcome.label)
+        queues.plot(times, np.maximum(_sum(per_tick, "queued"), 1), lw=1.2, color=colour, label=outcome.label)
+        replicas.step(times, _sum(per_tick, "replicas"), where="post", lw=1.5, color=colour, label=outcome.label)
+    rates.set_ylabel("tuples per second, in and out")
+    queues.set_ylabel("queued tuples (log)")
+    queues.set_yscale("log")
+    replicas.set_ylabel("replicas, all operators")
+    replicas.set_xlabel("seconds since the start")
+    for panel in (rates, replicas):
+        panel.set_ylim(bottom=0)
+    for panel in (rates, queues, replicas):
+        panel.grid(alpha=0.25)
+        panel.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=9)
+    figure.suptitle(first.name)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def _sum(samples: list[list[Sample]], what: str) -> list[int]:
+    """All operators together, tick by tick."""
+    return [sum(getattr(sample, what) for sample in tick) for tick in zip(*samples, strict=True)]

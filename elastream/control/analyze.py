@@ -1,0 +1,88 @@
+"""Analyze: ask the policy what it wants. Whatever a policy does, the stream goes on: this room makes sure of it."""
+
+import threading
+from dataclasses import dataclass
+
+from elastream.control.observation import Observation
+from elastream.control.proposal import Policy, Proposal, Want
+
+PATIENCE_S = 0.05
+"""How long the stream waits for an answer; most take a thousandth of it. A later one is taken up at a later tick."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What a policy made of an observation: a proposal that has been checked, or why there is none."""
+
+    proposal: Proposal | None
+    error: str | None = None
+
+
+def analyze(policy: Policy, observation: Observation) -> Analysis:
+    """Ask, and check the answer."""
+    try:
+        proposal = policy.propose(observation)
+    except Exception as error:
+        return Analysis(None, f"policy {policy.name!r} raised {type(error).__name__}: {error}")
+    nonsense = _nonsense(proposal, observation)
+    return Analysis(None, f"policy {policy.name!r}: {nonsense}") if nonsense else Analysis(proposal)
+
+
+def _nonsense(proposal: object, observation: Observation) -> str | None:
+    """What is wrong with an answer, if anything is."""
+    if not isinstance(proposal, Proposal):
+        return f"expected a Proposal, got {type(proposal).__name__}"
+    known = {operator.operator for operator in observation.scalable()}
+    seen: set[str] = set()
+    for want in proposal.wants:
+        if not isinstance(want, Want):
+            return f"expected a Want, got {type(want).__name__}"
+        if want.operator not in known:
+            return f"no operator {want.operator!r} that can be rescaled; there are {', '.join(sorted(known))}"
+        if want.operator in seen:
+            return f"operator {want.operator!r} is named twice"
+        if isinstance(want.replicas, bool) or not isinstance(want.replicas, int):
+            return f"operator {want.operator!r}: expected a whole number of replicas, got {want.replicas!r}"
+        seen.add(want.operator)
+    return None
+
+
+class Analyst:
+    """Analyzes beside the stream, so that a policy that thinks for long, or for ever, holds nothing up."""
+
+    def __init__(self, policy: Policy, limit_s: float, patience_s: float = PATIENCE_S) -> None:
+        self._policy = policy
+        self._limit_s = limit_s
+        self._patience_s = patience_s
+        self._question: Observation | None = None
+        self._answer: Analysis | None = None
+        self._done = threading.Event()
+        self._asked_s = 0.0
+        self._overdue = False
+
+    def ask(self, observation: Observation, now_s: float) -> Analysis | None:
+        """Begin; gives the answer when it comes at once, or why there will be none."""
+        if self._question is not None and not self._done.is_set():
+            for_s = now_s - self._asked_s
+            return Analysis(None, f"policy {self._policy.name!r} has been thinking for {for_s:.1f} s; not asked again")
+        self._question, self._answer, self._asked_s, self._overdue = observation, None, now_s, False
+        self._done.clear()
+        threading.Thread(target=self._think, args=(observation,), name="elastream-policy", daemon=True).start()
+        self._done.wait(self._patience_s)
+        return self.poll(now_s)
+
+    def poll(self, now_s: float) -> Analysis | None:
+        """The answer, once; or, once, that it is overdue. An answer that comes after that is too old to be used."""
+        if self._question is None:
+            return None
+        if self._done.is_set():
+            answer, self._question = self._answer, None
+            return None if self._overdue else answer
+        if not self._overdue and now_s - self._asked_s > self._limit_s:
+            self._overdue = True
+            return Analysis(None, f"policy {self._policy.name!r} did not answer within {self._limit_s:g} s")
+        return None
+
+    def _think(self, observation: Observation) -> None:
+        self._answer = analyze(self._policy, observation)
+        self._done.set()

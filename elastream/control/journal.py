@@ -1,0 +1,110 @@
+"""The journal: what was seen, wanted and decided in every interval, kept in the run's base directory.
+
+An entry is JSON; entries are kept in sealed files of a bounded size, the newest of which is written anew each time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from elastream.control.observation import Observation
+from elastream.control.proposal import Decision, Proposal
+from elastream.lanes import Store
+from elastream.lanes.sealed import seal, unseal
+
+FOLDER = "journal"
+
+PAGE_BYTES = 64 << 10
+"""A page with more than this is finished; so much is written again at most for each entry."""
+
+MOST_BYTES = 256 << 20
+"""Of all pages together; the oldest go first."""
+
+
+@dataclass(frozen=True)
+class JournalEntry:
+    """One interval."""
+
+    number: int
+    policy: str
+    observation: Observation
+    proposal: Proposal | None
+    decisions: tuple[Decision, ...]
+    error: str | None = None
+    """Why there is no proposal."""
+    thought_ms: float = 0.0
+    """From the end of the interval to the decision."""
+
+    def to_json(self) -> dict[str, Any]:
+        return vars(self) | {
+            "observation": self.observation.to_json(),
+            "proposal": self.proposal.to_json() if self.proposal else None,
+            "decisions": [vars(decision) for decision in self.decisions],
+        }
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> JournalEntry:
+        proposal = document["proposal"]
+        return cls(
+            **{
+                **document,
+                "observation": Observation.from_json(document["observation"]),
+                "proposal": Proposal.from_json(proposal) if proposal else None,
+                "decisions": tuple(Decision.from_json(decision) for decision in document["decisions"]),
+            }
+        )
+
+
+class Journal:
+    """Appends entries; a new journal in an old base goes on after what is there."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._sizes: dict[str, int] = dict(sorted(store.sizes(FOLDER).items()))
+        self._page = int(next(reversed(self._sizes), "00000000.json").removesuffix(".json"))
+        self._entries: list[str] = []
+        self._bytes = 0
+        self.last = -1
+        """The number of the newest entry."""
+        if self._sizes:
+            newest = _read_page(store, _name(self._page))
+            self.last = int(newest[-1]["number"])
+            self._turn()
+
+    def append(self, entry: JournalEntry) -> None:
+        text = json.dumps(entry.to_json(), separators=(",", ":"))
+        self._entries.append(text)
+        self._bytes += len(text)
+        sealed = seal("journal", {"entries": self._entries})
+        self._store.write(f"{FOLDER}/{_name(self._page)}", sealed)
+        self._sizes[_name(self._page)] = len(sealed)
+        self.last = entry.number
+        if self._bytes >= PAGE_BYTES:
+            self._turn()
+
+    def _turn(self) -> None:
+        self._page += 1
+        self._entries, self._bytes = [], 0
+        while len(self._sizes) > 1 and sum(self._sizes.values()) > MOST_BYTES:
+            oldest = next(iter(self._sizes))
+            self._store.delete([f"{FOLDER}/{oldest}"])
+            del self._sizes[oldest]
+
+
+def read_journal(store: Store) -> Iterator[JournalEntry]:
+    """All entries, the oldest first."""
+    for name in sorted(store.sizes(FOLDER)):
+        for document in _read_page(store, name):
+            yield JournalEntry.from_json(document)
+
+
+def _read_page(store: Store, name: str) -> list[dict[str, Any]]:
+    page = f"{FOLDER}/{name}"
+    return [json.loads(text) for text in unseal("journal", store.read(page), f"{store}/{page}")["entries"]]
+
+
+def _name(page: int) -> str:
+    return f"{page:08d}.json"

@@ -1,0 +1,92 @@
+"""The control loop: monitor, analyze, plan, execute, once every `td`; called after every tick."""
+
+import logging
+from collections.abc import Callable
+
+from elastream.control.analyze import PATIENCE_S, Analysis, Analyst
+from elastream.control.execute import execute
+from elastream.control.guards import Guards
+from elastream.control.journal import Journal, JournalEntry
+from elastream.control.monitor import Monitor
+from elastream.control.observation import Observation
+from elastream.control.plan import plan
+from elastream.control.plant import Plant
+from elastream.control.proposal import Decision, Policy
+from elastream.errors import SettingError
+
+log = logging.getLogger("elastream.control")
+
+
+class ControlLoop:
+    """Keeps one plant at the size that one policy wants, within the guards."""
+
+    def __init__(
+        self,
+        plant: Plant,
+        policy: Policy,
+        *,
+        td_s: float,
+        guards: Guards,
+        journal: Journal | None = None,
+        clock: Callable[[], float],
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        if not td_s > 0:
+            raise SettingError(f"td_s must be more than 0, got {td_s}")
+        self._plant = plant
+        self._policy = policy
+        self._guards = guards
+        self._journal = journal
+        self._clock = clock
+        self._monitor = Monitor(plant, td_s)
+        self._analyst = Analyst(policy, td_s, patience_s)
+        self._seen: Observation | None = None
+        self._ended_s = 0.0
+        self._number = journal.last if journal else -1
+        self._rescaled_s: dict[str, float] = {}
+        self.on_decision: Callable[[JournalEntry], None] = lambda entry: None
+
+    @property
+    def policy(self) -> str:
+        return self._policy.name
+
+    def step(self) -> JournalEntry | None:
+        """Called after every tick; gives the interval's entry when one has been decided."""
+        now_s = self._clock()
+        observation = self._monitor.look(now_s)
+        if observation is None:
+            analysis = self._analyst.poll(now_s)
+        else:
+            unanswered = self._analyst.poll(now_s)
+            if unanswered is not None and self._seen is not None:
+                self._conclude(self._seen, unanswered)
+            self._seen, self._ended_s = observation, now_s
+            analysis = self._analyst.ask(observation, now_s)
+        if analysis is None or self._seen is None:
+            return None
+        return self._conclude(self._seen, analysis)
+
+    def _conclude(self, observation: Observation, analysis: Analysis) -> JournalEntry:
+        decisions: tuple[Decision, ...] = ()
+        if analysis.proposal is None:
+            log.warning("%s; the sizes stay", analysis.error)
+        else:
+            decisions = plan(observation, analysis.proposal, self._guards, self._rescaled_s)
+            for rescale in execute(self._plant, decisions, analysis.proposal.restart):
+                self._rescaled_s[rescale.operator] = observation.ended_s
+        self._number += 1
+        thought_ms = round((self._clock() - self._ended_s) * 1e3, 3)
+        entry = JournalEntry(
+            self._number, self._policy.name, observation, analysis.proposal, decisions, analysis.error, thought_ms
+        )
+        self._write(entry)
+        self.on_decision(entry)
+        return entry
+
+    def _write(self, entry: JournalEntry) -> None:
+        if self._journal is not None:
+            try:
+                self._journal.append(entry)
+            except OSError as error:
+                # The ledger decides whether the run can go on.
+                log.warning("journal: interval %d could not be written: %s", entry.number, error)

@@ -1,0 +1,25 @@
+"""Monitor: cut time into intervals of `td` and look at the plant at the end of each."""
+
+from elastream.control.observation import Observation
+from elastream.control.plant import Plant
+
+
+class Monitor:
+    """Says when an interval is over, and what was seen in it."""
+
+    def __init__(self, plant: Plant, td_s: float) -> None:
+        self._plant = plant
+        self._td_s = td_s
+        self._began_s: float | None = None
+
+    def look(self, now_s: float) -> Observation | None:
+        """The observation of the interval that has just ended; None while it goes on."""
+        if self._began_s is None:
+            self._began_s = now_s
+            self._plant.observe()
+            return None
+        if now_s - self._began_s < self._td_s:
+            return None
+        # A late look does not make the next interval shorter: what was seen covers all of the time since the last.
+        self._began_s = now_s
+        return self._plant.observe()

@@ -1,0 +1,45 @@
+"""Plan: the guards look at what the policy wants; decisions leave, each with the policy's reason and the guards'."""
+
+from elastream.control.guards import Guards, cooled_down, with_slack, within_limits, within_slots, within_step
+from elastream.control.observation import Observation
+from elastream.control.proposal import Decision, Proposal
+
+
+def plan(
+    observation: Observation, proposal: Proposal, guards: Guards, rescaled_s: dict[str, float]
+) -> tuple[Decision, ...]:
+    """One decision for each want. `rescaled_s`: when each operator was rescaled last."""
+    before: dict[str, int] = {operator.operator: operator.replicas for operator in observation.scalable()}
+    sizes = dict(before)
+    vetoes: dict[str, list[str]] = {}
+    for want in proposal.wants:
+        operator = observation.operators[want.operator]
+        since_s = observation.ended_s - rescaled_s[want.operator] if want.operator in rescaled_s else None
+        said = vetoes.setdefault(want.operator, [])
+        size, why = within_limits(want.replicas, operator)
+        _note(said, why)
+        size, why = with_slack(guards, size, operator, want)
+        _note(said, why)
+        size, why = within_step(guards, size, operator)
+        _note(said, why)
+        size, why = cooled_down(guards, size, operator, since_s)
+        _note(said, why)
+        sizes[want.operator] = size
+    slots = guards.slots if guards.slots is not None else observation.slots
+    fitting = within_slots(slots, sizes, before)
+    decisions = []
+    for want in proposal.wants:
+        name, said = want.operator, vetoes[want.operator]
+        after = fitting[name]
+        if after != sizes[name]:
+            said.append(f"slots: {slots} in all")
+        if guards.dry_run and after != before[name]:
+            said.append(f"dry run: would have become {after}")
+            after = before[name]
+        decisions.append(Decision(name, before[name], want.replicas, after, want.reason, tuple(said)))
+    return tuple(decisions)
+
+
+def _note(said: list[str], why: str | None) -> None:
+    if why:
+        said.append(why)

@@ -1,0 +1,71 @@
+"""A policy's part: an observation enters, a proposal leaves. No clock, no I/O, no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from elastream.control.observation import Observation
+
+
+@dataclass(frozen=True)
+class Want:
+    """How many replicas a policy wants an operator to have, and why."""
+
+    operator: str
+    replicas: int
+    reason: str
+    need: float | None = None
+    """The number before it was rounded up to whole replicas, where the policy knows one."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a policy wants. Operators it does not name stay as they are."""
+
+    wants: tuple[Want, ...] = ()
+    restart: bool = False
+    """The policy's system can only change its size by a restart, and what is queued then is lost."""
+
+    def to_json(self) -> dict[str, Any]:
+        return vars(self) | {"wants": [vars(want) for want in self.wants]}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Proposal:
+        return cls(tuple(Want(**want) for want in document["wants"]), document["restart"])
+
+
+class Policy(Protocol):
+    """Proposes sizes. The same observations in the same order must give the same proposals."""
+
+    @property
+    def name(self) -> str: ...
+
+    def propose(self, observation: Observation) -> Proposal: ...
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What became of one want: carried out when `after` differs from `before`, else vetoed or nothing to do."""
+
+    operator: str
+    before: int
+    asked: int
+    after: int
+    reason: str
+    """The policy's."""
+    vetoes: tuple[str, ...] = field(default=())
+    """What the guards said to it."""
+
+    @property
+    def rescales(self) -> bool:
+        return self.after != self.before
+
+    @property
+    def words(self) -> str:
+        """The reason, and what the guards made of it."""
+        return "; ".join((self.reason, *self.vetoes))
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Decision:
+        return cls(**{**document, "vetoes": tuple(document["vetoes"])})

@@ -1,0 +1,39 @@
+"""What flows where: how much of the graph's input each operator gets, learned from what passed between operators."""
+
+from elastream.control import Observation, OperatorObservation
+
+
+class Flow:
+    """The share θ of the graph's input that reaches each operator (PSPS, equations 2b and 2c).
+
+    Where an interval says nothing of an edge, because its sender processed nothing, the edge stays as it was known; one that
+    was never seen passes everything on.
+    """
+
+    def __init__(self) -> None:
+        self._share: dict[tuple[str, str], float] = {}
+        self._source: dict[str, float] = {}
+
+    def thetas(self, observation: Observation) -> dict[str, float]:
+        """θ of every operator, sources included, from the first to the last."""
+        thetas: dict[str, float] = {}
+        for name, operator in observation.operators.items():
+            if operator.role == "source":
+                thetas[name] = self._of_source(operator, observation)
+            else:
+                thetas[name] = sum(
+                    self.share(observation, before, name) * thetas.get(before, 0.0) for before in operator.received_from
+                )
+        return thetas
+
+    def share(self, observation: Observation, before: str, name: str) -> float:
+        """θ of an edge: tuples received by `name` for each one processed by `before`."""
+        processed = observation.operators[before].processed
+        if processed:
+            self._share[before, name] = observation.operators[name].received_from[before] / processed
+        return self._share.get((before, name), 1.0)
+
+    def _of_source(self, source: OperatorObservation, observation: Observation) -> float:
+        if observation.input:
+            self._source[source.operator] = source.processed / observation.input
+        return self._source.get(source.operator, 1.0)

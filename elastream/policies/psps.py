@@ -1,0 +1,57 @@
+"""PSPS: predictive replication of operators (Wladdimiro, Arantes, Sens, Hidalgo, SBAC-PAD 2022), equations 1 to 4.
+
+Every operator should serve, in the next interval, what will arrive and what waits now.
+"""
+
+import math
+
+from elastream.control import Observation, OperatorObservation, Proposal, Want
+from elastream.policies.flow import Flow
+
+
+class Psps:
+    """From the first operator to the last, as many replicas as the predicted tuples take time."""
+
+    name = "psps"
+
+    def __init__(self) -> None:
+        self._flow = Flow()
+
+    def propose(self, observation: Observation) -> Proposal:
+        td_s = observation.seconds
+        if not td_s:
+            return Proposal()
+        thetas = self._flow.thetas(observation)
+        wants = []
+        for operator in observation.scalable():
+            # Nobody has served a tuple of it yet, so nothing is known of its size.
+            if not operator.service_seconds:
+                continue
+            arriving = whole(observation.input * thetas[operator.operator])  # (2a)
+            waiting = operator.queued + self._unread(observation, operator)  # (3)
+            predicted = arriving + waiting  # (4)
+            need = predicted * operator.service_seconds / (td_s * operator.usable)  # (1), in time that can be used
+            wants.append(Want(operator.operator, max(1, whole(need)), _reason(operator, arriving, waiting, td_s), need))
+        return Proposal(tuple(wants))
+
+    def _unread(self, observation: Observation, operator: OperatorObservation) -> float:
+        """What is due and still outside waits in front of the first operators."""
+        sources = [observation.operators[name] for name in operator.received_from]
+        return sum(
+            source.queued * self._flow.share(observation, source.operator, operator.operator)
+            for source in sources
+            if source.role == "source"
+        )
+
+
+def whole(need: float) -> int:
+    """Rounded up; a need that is a whole number but for the last bits of a float is that number."""
+    return math.ceil(round(need, 9))
+
+
+def _reason(operator: OperatorObservation, arriving: int, waiting: float, td_s: float) -> str:
+    usable = "" if operator.usable >= 0.995 else f" of which {operator.usable:.0%} can be used"
+    return (
+        f"{arriving} will arrive and {waiting:.0f} wait, {operator.service_seconds * 1e3:.3g} ms each, "
+        f"in {td_s:.1f} s{usable}"
+    )

@@ -1,0 +1,30 @@
+"""A plant that plays observations back and remembers what it was told."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from elastream.control import Decision, Observation
+
+
+class ScriptedPlant:
+    """Gives one observation after another, with the replicas that were decided so far; at the end, the last one again."""
+
+    def __init__(self, script: Iterable[Observation], clock: Callable[[], float] = lambda: 0.0) -> None:
+        self._script = iter(script)
+        self._clock = clock
+        self._last: Observation | None = None
+        self._sizes: dict[str, int] = {}
+        self.applied: list[tuple[Decision, ...]] = []
+        self.restarts = 0
+
+    def observe(self) -> Observation:
+        seen = next(self._script, self._last)
+        assert seen is not None, "a script needs at least one observation"
+        self._last = seen
+        operators = {n: replace(o, replicas=self._sizes.get(n, o.replicas)) for n, o in seen.operators.items()}
+        return replace(seen, operators=operators, ended_s=self._clock())
+
+    def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
+        self.applied.append(decisions)
+        self.restarts += restart
+        self._sizes |= {decision.operator: decision.after for decision in decisions}

@@ -1,0 +1,272 @@
+"""The control loop without Spark: guards, decisions, the journal, and policies that misbehave."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from elastream.control import (
+    ControlLoop,
+    Decision,
+    Guards,
+    Journal,
+    JournalEntry,
+    Observation,
+    Proposal,
+    Want,
+    read_journal,
+)
+from elastream.control import journal as journal_module
+from elastream.control.guards import within_slots
+from elastream.control.plan import plan
+from elastream.errors import Damaged, SettingError
+from elastream.lanes import Store
+from elastream.testing import ManualClock, ScriptedPlant, observation, operator, source
+
+
+class Asks:
+    """A policy that asks for what it is told."""
+
+    name = "asks"
+
+    def __init__(self, *wants: Want, restart: bool = False) -> None:
+        self.wants, self.restart = wants, restart
+
+    def propose(self, seen: Observation) -> Proposal:
+        return Proposal(self.wants, self.restart)
+
+
+def calm(replicas: int = 2, least: int = 1, most: int = 8, slots: int = 100) -> Observation:
+    a = operator("a", {"in": 10}, replicas=replicas, least=least, most=most)
+    b = operator("b", {"a": 10}, replicas=replicas, least=least, most=most)
+    return observation(source("in", 10), a, b, slots=slots)
+
+
+def decide(
+    seen: Observation, guards: Guards, *wants: Want, rescaled_s: dict[str, float] | None = None
+) -> list[Decision]:
+    return list(plan(seen, Proposal(wants), guards, rescaled_s or {}))
+
+
+def test_a_want_within_all_limits_is_granted_with_its_reason() -> None:
+    assert decide(calm(), Guards(), Want("a", 5, "busy")) == [Decision("a", 2, 5, 5, "busy")]
+
+
+@pytest.mark.parametrize(("asked", "after"), [(99, 8), (-3, 1), (0, 1)])
+def test_an_operators_own_limits_hold(asked: int, after: int) -> None:
+    [decision] = decide(calm(), Guards(), Want("a", asked, "why"))
+    assert (decision.after, decision.vetoes) == (after, ("limits: 1..8 replicas",))
+
+
+def test_the_largest_step_is_kept_in_both_directions() -> None:
+    guards = Guards(largest_step=2)
+    assert [d.after for d in decide(calm(4), guards, Want("a", 8, ""), Want("b", 1, ""))] == [6, 2]
+
+
+def test_an_operator_that_was_rescaled_a_moment_ago_stays() -> None:
+    seen = calm()
+    [decision] = decide(seen, Guards(cooldown_s=10), Want("a", 5, ""), rescaled_s={"a": seen.ended_s - 4})
+    assert decision.after == 2
+    assert decision.vetoes == ("cooldown: rescaled 4.0 s ago, stays for 10 s",)
+    [later] = decide(seen, Guards(cooldown_s=10), Want("a", 5, ""), rescaled_s={"a": seen.ended_s - 10})
+    assert later.after == 5
+
+
+def test_an_operator_shrinks_only_when_its_need_is_clearly_smaller() -> None:
+    close, clear = Want("a", 2, "", need=1.95), Want("a", 2, "", need=1.7)
+    assert [d.after for d in decide(calm(4), Guards(slack=0.1), close)] == [3]
+    assert [d.after for d in decide(calm(4), Guards(slack=0.1), clear)] == [2]
+    assert [d.after for d in decide(calm(4), Guards(slack=0), close)] == [2]
+
+
+def test_a_dry_run_only_advises() -> None:
+    [decision] = decide(calm(), Guards(dry_run=True), Want("a", 5, "busy"))
+    assert not decision.rescales
+    assert decision.words == "busy; dry run: would have become 5"
+
+
+def test_all_slots_together_are_shared_out_fairly() -> None:
+    seen = calm(replicas=2, slots=7)
+    decisions = decide(seen, Guards(), Want("a", 8, ""), Want("b", 3, ""))
+    assert [(d.after, d.vetoes) for d in decisions] == [(4, ("slots: 7 in all",)), (3, ())]
+
+
+@given(
+    st.integers(1, 60),
+    st.dictionaries(st.sampled_from("abcdefgh"), st.tuples(st.integers(1, 9), st.integers(1, 30)), min_size=1),
+)
+def test_slots_are_never_exceeded_by_growth_and_never_left_unused(slots: int, ops: dict[str, tuple[int, int]]) -> None:
+    before = {name: b for name, (b, _) in ops.items()}
+    asked = {name: a for name, (_, a) in ops.items()}
+    got = within_slots(slots, asked, before)
+    running = sum(min(asked[name], before[name]) for name in ops)
+    assert sum(got.values()) == max(running, min(slots, sum(asked.values())))
+    assert all(min(before[n], asked[n]) <= got[n] <= max(asked[n], before[n]) for n in ops)
+    assert all(got[n] == asked[n] for n in ops if asked[n] <= before[n])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"slots": 0}, {"cooldown_s": -1.0}, {"largest_step": 0}, {"slack": 1.0}, {"slack": -0.1}]
+)
+def test_wrong_guards_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(SettingError, match="guards:"):
+        Guards(**wrong)  # type: ignore[arg-type]
+
+
+def looped(
+    policy: object, plant: ScriptedPlant, clock: ManualClock, journal: Journal | None = None, **more: float
+) -> ControlLoop:
+    loop = ControlLoop(plant, policy, td_s=5.0, guards=Guards(), journal=journal, clock=clock, **more)  # type: ignore[arg-type]
+    assert loop.step() is None  # the first interval begins
+    return loop
+
+
+def test_the_loop_decides_once_in_an_interval() -> None:
+    clock = ManualClock(100.0)
+    plant = ScriptedPlant([calm()], clock)
+    loop = looped(Asks(Want("a", 3, "busy")), plant, clock, patience_s=10)
+    entries = []
+    for _ in range(21):
+        clock.advance(1.0)
+        entries.append(loop.step())
+    assert [number for number, entry in enumerate(entries) if entry] == [4, 9, 14, 19]
+    assert [d.after for decisions in plant.applied for d in decisions] == [3]
+    decided = [entry.decisions[0] for entry in entries if entry]
+    assert decided[0].rescales and not any(d.rescales for d in decided[1:])
+
+
+class Broken:
+    name = "broken"
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def propose(self, seen: Observation) -> object:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (ValueError("no idea"), "raised ValueError: no idea"),
+        (None, "expected a Proposal, got NoneType"),
+        ({"a": 3}, "expected a Proposal, got dict"),
+        (Proposal((Want("zz", 3, ""),)), "no operator 'zz' that can be rescaled; there are a, b"),
+        (Proposal((Want("in", 3, ""),)), "no operator 'in' that can be rescaled"),
+        (Proposal((Want("a", 2.5, ""),)), "expected a whole number of replicas, got 2.5"),  # type: ignore[arg-type]
+        (Proposal((Want("a", 2, ""), Want("a", 3, ""))), "operator 'a' is named twice"),
+        (Proposal(("a",)), "expected a Want, got str"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_policy_that_fails_is_reported_and_the_sizes_stay(answer: object, said: str) -> None:
+    clock = ManualClock()
+    plant = ScriptedPlant([calm()], clock)
+    loop = looped(Broken(answer), plant, clock, patience_s=10)
+    clock.advance(5)
+    entry = loop.step()
+    assert entry is not None and entry.error is not None
+    assert said in entry.error
+    assert entry.decisions == () and plant.applied == []
+
+
+def test_a_policy_that_thinks_too_long_holds_nothing_up_and_is_taken_up_again_later() -> None:
+    gate = threading.Event()
+    answered = threading.Event()
+
+    class Slow(Asks):
+        name = "slow"
+
+        def propose(self, seen: Observation) -> Proposal:
+            gate.wait(30)
+            try:
+                return super().propose(seen)
+            finally:
+                answered.set()
+
+    clock = ManualClock()
+    plant = ScriptedPlant([calm()], clock)
+    loop = looped(Slow(Want("a", 4, "late")), plant, clock, patience_s=0.0)
+    clock.advance(5)
+    assert loop.step() is None
+    clock.advance(4)
+    assert loop.step() is None
+    clock.advance(1.5)
+    overdue = loop.step()
+    assert overdue is not None and overdue.error is not None
+    assert "thinking" in overdue.error or "did not answer within 5 s" in overdue.error
+    gate.set()
+    assert answered.wait(10)
+    applied = []
+    for _ in range(200):
+        clock.advance(1.0)
+        entry = loop.step()
+        applied += [d for d in (entry.decisions if entry else ()) if d.rescales]
+        if applied:
+            break
+        threading.Event().wait(0.01)
+    assert [(d.before, d.after) for d in applied] == [(2, 4)]
+
+
+def entries_of(count: int) -> list[JournalEntry]:
+    seen = calm()
+    decision = Decision("a", 2, 9, 8, "busy", ("limits: 1..8 replicas",))
+    return [
+        JournalEntry(n, "asks", seen, Proposal((Want("a", 9, "busy", 8.5),)), (decision,), None, 1.5)
+        for n in range(count)
+    ]
+
+
+def test_a_journal_is_read_back_as_it_was_written_over_many_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "PAGE_BYTES", 5000)
+    store = Store(str(tmp_path))
+    written = entries_of(40)
+    for entry in written[:25]:
+        journal = Journal(store)  # as after a crash: it goes on where it was
+        assert journal.last == entry.number - 1
+        journal.append(entry)
+    for entry in written[25:]:
+        journal.append(entry)
+    assert list(read_journal(store)) == written
+    assert len(store.sizes("journal")) > 5
+
+
+def test_a_journal_stays_within_its_bytes_and_forgets_the_oldest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_module, "PAGE_BYTES", 4000)
+    monkeypatch.setattr(journal_module, "MOST_BYTES", 20_000)
+    store = Store(str(tmp_path))
+    journal = Journal(store)
+    for entry in entries_of(60):
+        journal.append(entry)
+    assert sum(store.sizes("journal").values()) < 30_000
+    kept = [entry.number for entry in read_journal(store)]
+    assert kept == list(range(kept[0], 60)) and kept[0] > 0
+
+
+def test_a_damaged_page_is_named(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    Journal(store).append(entries_of(1)[0])
+    page = tmp_path / "journal" / "00000000.json"
+    page.write_bytes(page.read_bytes().replace(b"busy", b"bXsy"))
+    with pytest.raises(Damaged, match=r"00000000\.json: checksum"):
+        list(read_journal(store))
+
+
+def test_a_journal_that_cannot_be_written_does_not_stop_the_loop(tmp_path: Path) -> None:
+    class Full(Journal):
+        def append(self, entry: JournalEntry) -> None:
+            raise OSError("no space left")
+
+    clock = ManualClock()
+    plant = ScriptedPlant([calm()], clock)
+    loop = looped(Asks(Want("a", 3, "busy")), plant, clock, Full(Store(str(tmp_path))), patience_s=10)
+    clock.advance(5)
+    assert loop.step() is not None
+    assert len(plant.applied) == 1

@@ -1,0 +1,210 @@
+"""The control loop on Spark: what a policy decides happens to a stream that flows."""
+
+import json
+import math
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flows import each_once, files_by_delivery, finish, ids_in, ids_of, numbers, same
+from pyspark.sql import SparkSession
+
+from elastream import Guards, Settings, Topology, groupings, run, sources
+from elastream.cli.main import main
+from elastream.control import JournalEntry, Observation, Proposal, Want, read_journal
+from elastream.engine.benchmark import benchmark
+from elastream.engine.measure import Tick
+from elastream.engine.program import Program
+from elastream.lanes import Store
+from elastream.workload import constant
+
+STEADY = Settings(budget_s=0.2, max_budget_s=0.2)
+"""Ticks that do not grow under backlog: what a replica can serve is what it can serve."""
+
+
+def takes_ten_ms(row: dict[str, Any]) -> dict[str, Any]:
+    time.sleep(0.01)
+    return row
+
+
+def slow(per_second: float, seconds: float, replicas: tuple[int, int], start: int = 1) -> Topology:
+    flow = Topology("slow").source("in", sources.replay(constant(per_second, seconds)))
+    flow.map("slow", takes_ten_ms, after="in", replicas=replicas, start=start)
+    return flow.output("out", after="slow")
+
+
+def watched(spark: SparkSession, flow: Topology, base: Path, seconds: float, **how: Any) -> list[JournalEntry]:
+    entries: list[JournalEntry] = []
+    with run(flow, str(base), spark=spark, td_s=2.0, settings=STEADY, benchmark_s=0.5, **how) as handle:
+        handle.on_decision(entries.append)
+        handle.await_end(seconds)
+    return entries
+
+
+def test_the_number_psps_asks_for_keeps_up_and_one_fewer_does_not(spark: SparkSession, tmp_path: Path) -> None:
+    # How much of its time can a replica use here? Ask with more work than four replicas can do.
+    probe = watched(spark, slow(600, 8, (4, 4), 4), tmp_path / "probe", 8, policy="static:replicas=4")
+    seen = probe[-1].observation.operators["slow"]
+    rate = 3.5 * seen.usable / seen.service_seconds
+
+    def waiting(replicas: int) -> float:
+        flow = slow(rate, 14, (replicas, replicas), replicas)
+        entries = watched(spark, flow, tmp_path / f"r{replicas}", 14, policy="psps")
+        return entries[-1].observation.operators["slow"].queued / rate
+
+    asked = Counter(
+        entry.decisions[0].after
+        for entry in watched(spark, slow(rate, 16, (1, 8)), tmp_path / "psps", 16, policy="psps")[3:]
+    )
+    size = asked.most_common(1)[0][0]
+    naive = math.ceil(rate * seen.service_seconds)
+    assert naive < size
+    enough, fewer = waiting(4), waiting(3)
+    assert size in (4, 5)
+    # In seconds of input: in front of enough replicas waits what the ticks need, in front of one fewer it piles up.
+    assert fewer > 1.2 > enough
+
+
+class Fails:
+    name = "fails"
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.never = threading.Event()
+
+    def propose(self, seen: Observation) -> Proposal:
+        self.asked += 1
+        if self.asked == 1:
+            raise ZeroDivisionError("no idea")
+        if self.asked == 2:
+            return Proposal((Want("nobody", 3, "?"),))
+        self.never.wait()
+        return Proposal()
+
+
+def test_a_policy_that_fails_or_never_answers_does_not_stop_the_stream(spark: SparkSession, tmp_path: Path) -> None:
+    flow = Topology("t").source("in", sources.replay(constant(500, 6)))
+    flow.batch("work", same, after="in", replicas=(1, 4), start=2).output("out", after="work")
+    policy = Fails()
+    with run(flow, str(tmp_path), spark=spark, policy=policy, td_s=0.7, benchmark_s=0) as handle:
+        finish(handle)
+        assert ids_of(handle) == each_once(3000)
+        assert handle.observe().operators["work"].replicas == 2
+    policy.never.set()
+    errors = [entry.error for entry in read_journal(Store(str(tmp_path)))]
+    assert "raised ZeroDivisionError: no idea" in str(errors[0])
+    assert "no operator 'nobody'" in str(errors[1])
+    assert any("did not answer within 0.7 s" in str(e) or "has been thinking" in str(e) for e in errors[2:])
+
+
+class Waves:
+    """Up and down, as fast as it can."""
+
+    name = "waves"
+
+    def __init__(self) -> None:
+        self.turn = 0
+
+    def propose(self, seen: Observation) -> Proposal:
+        self.turn += 1
+        size = (6, 1, 3)[self.turn % 3]
+        return Proposal(tuple(Want(o.operator, size, f"turn {self.turn}") for o in seen.scalable()))
+
+
+def test_decisions_change_the_replicas_lose_nothing_and_are_in_the_journal(spark: SparkSession, tmp_path: Path) -> None:
+    flow = Topology("t").source("in", sources.replay(constant(900, 8)))
+    for name, before in (("a", "in"), ("b", "a")):
+        flow.batch(name, same, after=before, replicas=(1, 5), grouping=groupings.load_balancing)
+    flow.output("out", after="b")
+    sizes: list[int] = []
+
+    def at_each_tick(tick: Tick) -> None:
+        sizes.append(tick.replicas["b"])
+
+    with run(flow, str(tmp_path / "base"), spark=spark, policy=Waves(), td_s=0.6, benchmark_s=0) as handle:
+        handle.subscribe(at_each_tick)
+        finish(handle)
+        assert ids_of(handle) == each_once(7200)
+        assert handle.audit().problems == ()
+    assert {1, 3, 5} <= set(sizes)
+    entries = list(read_journal(Store(str(tmp_path / "base"))))
+    assert [entry.number for entry in entries] == list(range(len(entries)))
+    [first] = [d for d in entries[1].decisions if d.operator == "b"]
+    assert (first.asked, first.reason) == (3, "turn 2")
+    limited = [d for e in entries for d in e.decisions if d.asked == 6]
+    assert limited and all(d.after == 5 and d.vetoes == ("limits: 1..5 replicas",) for d in limited)
+    # Over all intervals every tuple was received by b from a, lane by lane and altogether.
+    lanes = [lane for e in entries for lane in e.observation.operators["b"].lanes]
+    assert sum(lane.received_from.get("a", 0) for lane in lanes) == sum(
+        e.observation.operators["b"].received_from["a"] for e in entries
+    )
+
+
+def test_a_dry_run_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    flow = numbers(2000, seconds=3).batch("work", same, after="in", replicas=(1, 4)).output("out", after="work")
+    guards = Guards(dry_run=True)
+    with run(flow, str(tmp_path), spark=spark, policy="static:replicas=3", td_s=0.5, guards=guards) as handle:
+        finish(handle)
+        assert handle.observe().operators["work"].replicas == 1
+    [words] = {d.words for e in read_journal(Store(str(tmp_path))) for d in e.decisions}
+    assert words == "always 3; dry run: would have become 3"
+
+
+def test_dabs_rescales_by_a_restart_that_loses_what_is_queued(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "ids"
+    folder.mkdir()
+    flow = Topology("t").source("in", sources.replay(constant(250, 12)))
+    flow.map("slow", takes_ten_ms, after="in", replicas=(1, 8))
+    flow.sink("store", files_by_delivery(folder), after="slow")
+    queries: set[str] = set()
+    with run(flow, str(tmp_path / "base"), spark=spark, policy="dabs", td_s=2.5, benchmark_s=0.5) as handle:
+        handle.subscribe(lambda tick: queries.add(str(handle._query.runId)))
+        finish(handle)
+        audit = handle.audit()
+    assert len(queries) > 1, "the query was never started again"
+    assert audit.problems == ()
+    assert audit.dropped > 0
+    assert audit.entered == audit.finished + audit.dropped == 3000
+    stored = ids_in(folder)
+    assert stored.total() == len(stored) == audit.finished
+
+
+def test_operators_are_timed_before_the_stream_flows_and_sinks_are_left_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    flow = numbers(500).map("slow", takes_ten_ms, after="in")
+    flow.filter("half", lambda row: row["id"] % 2 == 0, after="slow")
+    flow.map("also slow", takes_ten_ms, after="half", chain=True)
+
+    def never(batch: object, delivery: object) -> None:
+        raise AssertionError("a benchmark must not write")
+
+    flow.sink("store", never, after="also slow")
+    graph = flow.build()
+    program = Program(graph, Settings(), str(tmp_path), "id").to_bytes()
+    timed = benchmark(spark, graph, program, 2.0)
+    assert set(timed) == {"slow", "half"}
+    assert 0.01 <= timed["slow"] < 0.1
+    # Half of what reaches the filter goes on to the operator that is chained to it.
+    assert 0.4 < timed["half"] / timed["slow"] < 0.7
+
+
+def test_a_journal_is_replayed_through_another_policy(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watched(spark, slow(150, 5, (1, 8)), tmp_path / "base", 20, policy="psps")
+    assert main(["replay", str(tmp_path / "base"), "--policy", "static:replicas=7", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["recorded_policy"] == "psps"
+    assert document["intervals"] == len(document["decisions"]) >= 1
+    assert {d["would_be"] for d in document["decisions"]} == {7}
+    assert document["differ"] == sum(d["recorded"] != 7 for d in document["decisions"])
+    assert main(["replay", str(tmp_path / "base"), "--policy", "psps", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["differ"] == 0
+    assert main(["replay", str(tmp_path / "base"), "--policy", "ds2"]) == 0
+    assert "intervals" in capsys.readouterr().out
+    assert main(["replay", str(tmp_path), "--policy", "psps"]) == 2
+    assert "no journal there" in capsys.readouterr().err
