@@ -30,6 +30,7 @@ class Asks:
     """A policy that asks for what it is told."""
 
     name = "asks"
+    start = None
 
     def __init__(self, *wants: Want, restart: bool = False) -> None:
         self.wants, self.restart = wants, restart
@@ -139,6 +140,7 @@ def test_the_loop_decides_once_in_an_interval() -> None:
 
 class Broken:
     name = "broken"
+    start = None
 
     def __init__(self, answer: object) -> None:
         self.answer = answer

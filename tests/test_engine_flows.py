@@ -214,3 +214,19 @@ def test_the_disk_holds_what_waits_and_a_few_ticks(spark: SparkSession, tmp_path
     assert ticks > 40
     # A tick writes at most three segments here; they go a few ticks after their last tuple.
     assert most <= 3 * 16
+
+
+def test_the_chunks_of_a_task_are_dealt_out_evenly_together(spark: SparkSession, tmp_path: Path) -> None:
+    flow = numbers(2000, seconds=0.2)
+    flow.map("slow", _slow, after="in", replicas=1)
+    flow.batch("next", same, after="slow", replicas=(7, 7))
+    flow.output("out", after="next")
+    ticks: list[Tick] = []
+    with run(flow, str(tmp_path), spark=spark) as handle:
+        handle.subscribe(ticks.append)
+        finish(handle)
+    # Chunks of some twenty tuples for seven lanes: every task's are even to within one.
+    given = [r.delivered["next"] for tick in ticks for r in tick.settled.receipts if "next" in r.delivered]
+    assert len(given) > 3
+    assert all(max(lanes.values()) - min(lanes.values()) <= 1 for lanes in given if len(lanes) == 7)
+    assert any(sum(lanes.values()) > 50 for lanes in given)

@@ -41,8 +41,8 @@ def test_degradation_is_the_mean_of_the_intervals() -> None:
 
 def test_degradation_leaves_out_intervals_without_input_and_the_unfinished_last_one() -> None:
     made = series(
-        source=[step(5, 5, entered=100), step(10, 5), step(12, 2, entered=1)],
-        sink=[step(5, 5, finished=50), step(10, 5, finished=50), step(12, 2)],
+        source=[step(5, 5, entered=100), step(10, 5), step(12, 2, entered=1), step(15, 3)],
+        sink=[step(5, 5, finished=50), step(10, 5, finished=50), step(12, 2), step(15, 3, finished=1)],
     )
     assert throughput_degradation(made, 5.0) == pytest.approx(0.5)
     assert throughput_degradation(series(), 5.0) == 0.0

@@ -4,11 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elastream import Settings, Topology, groupings, sources
+from elastream.control import ReplicaObservation
 from elastream.engine.estimates import Estimates
+from elastream.engine.loads import Loads
 from elastream.engine.planner import FIRST_TRY, SHARED_TASK_S, Plan, make_plan, make_tasks
 from elastream.engine.work import LaneWork, OperatorReceipt, Receipt, TaskWork
-from elastream.lanes import Appended, Book, Entry, Slice
+from elastream.lanes import Appended, Book, Entry, LaneId, Slice
 from elastream.lanes.segments import SchemaId
+from elastream.testing import observation, operator, source
 from elastream.topology import Graph
 from elastream.workload import constant
 
@@ -133,3 +136,52 @@ def test_estimates_follow_what_is_measured() -> None:
     assert abs(estimates.fan_out["a"] - 1.0) < 1e-3
     estimates.learn("a", [OperatorReceipt("a", 0)])
     assert abs(estimates.service_s["a"] - 0.02) < 1e-4
+
+
+def test_with_a_policy_ticks_grow_only_for_operators_that_have_all_their_replicas() -> None:
+    settings, estimates = Settings(budget_s=0.2, max_budget_s=0.6), Estimates({"a": 0.001, "b": 0.001})
+
+    def budget(active: dict[str, tuple[int, ...]], elastic: bool) -> float:
+        state = book(a={0: 50_000})
+        return make_plan(graph(), settings, state, estimates, active, 64, now_s=1.0, elastic=elastic).budget_s
+
+    every_lane = {**ACTIVE, "a": tuple(range(8))}
+    assert budget(ACTIVE, elastic=False) == 0.6
+    assert budget(ACTIVE, elastic=True) == 0.2
+    assert budget(every_lane, elastic=True) == 0.6
+
+
+def test_lanes_of_an_operator_that_waits_share_a_few_tasks_side_by_side() -> None:
+    flow = Topology("plan").source("in", sources.replay(constant(1000, 60)))
+    flow.batch("a", lambda b: b, after="in", replicas=(1, 8), start=8, waits=True)
+    flow.batch("b", lambda b: b, after="a", replicas=(1, 8), start=3)
+    g = flow.output("out", after="b").build()
+    active: dict[str, tuple[int, ...]] = {"a": tuple(range(8)), "b": (0, 1, 2), "out": (0,)}
+    state = book(a=dict.fromkeys(range(8), 100), b=dict.fromkeys(range(3), 100))
+    plan = make_plan(g, Settings(), state, Estimates({"a": 0.002, "b": 0.002}), active, 64, now_s=1.0)
+    tasks = make_tasks(g, plan, state, 1, cores=2)
+    together = [task for task in tasks if task.side_by_side]
+    assert sorted(len(task.lanes) for task in together) == [2, 2, 2, 2]
+    assert {work.operator for task in together for work in task.lanes} == {"a"}
+    assert sorted(len(task.lanes) for task in tasks if task.lanes and not task.side_by_side) == [1, 1, 1]
+
+
+def test_what_waits_decides_which_replica_is_least_loaded() -> None:
+    g = graph(groupings.least_loaded)
+    loads = Loads(g, td_s=1.0)
+    loads.learn(observation(source("in", 10), operator("a", {"in": 10}), operator("b", {"a": 10}, service_ms=2)))
+    waiting = {LaneId("b", 0): 100, LaneId("b", 2): 50}
+    load, cost = loads.of(ACTIVE, ["a", "a", "in"], waiting)["least_loaded"]["b"]
+    assert [round(value, 6) for value in load] == [0.2, 0.0, 0.1, 0.0]
+    # Two lanes of a send: each takes the other to send as much as itself.
+    assert cost == 2 * 0.002
+
+
+def test_load_balancing_counts_the_last_interval_and_what_was_sent_since() -> None:
+    loads = Loads(graph(groupings.load_balancing), td_s=1.0)
+    lanes = (ReplicaObservation(0, True, 0, 300, 0, 0.6), ReplicaObservation(1, True, 0, 900, 0, 1.8))
+    b = operator("b", {"a": 10}, service_ms=2, lanes=lanes, usable=0.8)
+    loads.learn(observation(source("in", 10), operator("a", {"in": 10}), b))
+    load, cost = loads.of(ACTIVE, [], {})["load_balancing"]["b"]
+    assert [round(value, 6) for value in load] == [0.75, 1.0, 0.0, 0.0]
+    assert cost == 0.0025

@@ -15,8 +15,9 @@ from elastream.apps.results_table import DELIVERIES, Database, Rows, Table
 from elastream.apps.sqlite_results import SqliteResults
 from elastream.engine import Delivery
 
-_OPEN: dict[tuple[int, str], Database] = {}
-"""By process too: a connection that came over a fork belongs to the parent, and is not even closed here."""
+_OPEN: dict[tuple[int, int, str], Database] = {}
+"""By process and by replica: a connection that came over a fork belongs to the parent, and is not even closed here;
+replicas that share a process may be served side by side."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Results:
     table: Table
 
     def __call__(self, batch: pa.RecordBatch, delivery: Delivery) -> None:
-        key = (os.getpid(), self.address.target)
+        key = (os.getpid(), delivery.replica, self.address.target)
         if key not in _OPEN:
             _OPEN[key] = _connect(self.address)
         _OPEN[key].store(self.table, delivery.id, self.table.rows(batch))

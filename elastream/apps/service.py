@@ -41,7 +41,7 @@ class Service:
     @property
     def how(self) -> dict[str, Any]:
         """The arguments that all operators share."""
-        return {"grouping": self.grouping, "replicas": (1, self.replicas)}
+        return {"grouping": self.grouping, "replicas": (1, self.replicas), "waits": self.service_ms > 0}
 
     def of(self, function: Callable[..., Any]) -> Served:
         return Served(function, self.service_ms)
@@ -57,7 +57,11 @@ def service(grouping: str, replicas: int, service_ms: float) -> Service:
 
 def grouping_named(word: str) -> Grouping:
     """Only those that need no key: any replica may serve any tuple here."""
-    known = {"shuffle": groupings.shuffle, "load_balancing": groupings.load_balancing}
+    known = {
+        "shuffle": groupings.shuffle,
+        "load_balancing": groupings.load_balancing,
+        "least_loaded": groupings.least_loaded,
+    }
     if word not in known:
         raise SettingError(f"grouping {word!r}: expected one of {', '.join(known)}")
     return known[word]

@@ -18,7 +18,10 @@ class SqliteResults:
     def __init__(self, address: Address) -> None:
         self._shown = address.shown
         try:
-            self._connection = sqlite3.connect(address.target, timeout=PATIENCE_S, isolation_level=None)
+            # A replica's connection is used by one thread at a time, but not always by the same.
+            self._connection = sqlite3.connect(
+                address.target, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+            )
             # A killed process loses nothing so; a power cut may, as it may in the lanes.
             self._connection.execute("PRAGMA synchronous = NORMAL")
         except sqlite3.Error as error:

@@ -34,7 +34,7 @@ def add_app_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--payload", metavar="FILE", help="real events instead of generated ones")
     group.add_argument("--database", metavar="FILE|URL", help="where results go: a SQLite file or postgresql://...")
     group.add_argument("--service-ms", type=float, metavar="MS", help="added service time of every operator, a tuple")
-    group.add_argument("--grouping", metavar="NAME", help="shuffle or load_balancing")
+    group.add_argument("--grouping", metavar="NAME", help="shuffle, load_balancing or least_loaded")
     group.add_argument("--pool", type=int, metavar="N", help="the most replicas of an operator")
 
 

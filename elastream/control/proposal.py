@@ -41,6 +41,11 @@ class Policy(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def start(self) -> int | None:
+        """How many replicas operators of a new run begin with; None: as the topology says."""
+        ...
+
     def propose(self, observation: Observation) -> Proposal: ...
 
 

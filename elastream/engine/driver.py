@@ -14,7 +14,7 @@ from elastream.control import Observation
 from elastream.engine.estimates import Estimates
 from elastream.engine.loads import Loads
 from elastream.engine.measure import Measurements, Scene, Tick
-from elastream.engine.planner import Plan, make_plan, make_tasks
+from elastream.engine.planner import WAITING_TASKS, Plan, make_plan, make_tasks
 from elastream.engine.settings import Settings
 from elastream.engine.settle import Settled, by_chain, settle
 from elastream.engine.sources import Replay, Stream
@@ -77,13 +77,16 @@ class Driver:
         """True when every source is exhausted and nothing waits."""
         self.error: BaseException | None = None
         self.on_tick: Callable[[Tick], None] = lambda tick: None
-        self.control: Callable[[], object] = lambda: None
+        self.control: Callable[[], object] | None = None
         """The control loop's step, called after every tick."""
 
     # -- before the first tick
 
-    def open(self, discard: tuple[str, ...] = ()) -> None:
-        """Take the base, read the ledger, put the first plan into the mailbox."""
+    def open(self, discard: tuple[str, ...] = (), start: int | None = None) -> None:
+        """Take the base, read the ledger, put the first plan into the mailbox.
+
+        A new run's operators begin with `start` replicas, or as many of these as they may have.
+        """
         self._hold.take()
         try:
             self._store.remove_unfinished("ledger")
@@ -91,7 +94,7 @@ class Driver:
             self._book = self._ledger.load()
             self._cleanup.sweep(self._book)
             if self._book.tick < 0:
-                self._begin()
+                self._begin(start)
             else:
                 self._go_on(discard)
         except OSError as error:
@@ -103,10 +106,12 @@ class Driver:
         self._started_s = self._clock()
         self._send(warm=True)
 
-    def _begin(self) -> None:
-        sizes: dict[str, tuple[int, ...]] = {
-            operator.name: tuple(range(operator.replicas.start)) for operator in self._graph.served
-        }
+    def _begin(self, start: int | None) -> None:
+        sizes: dict[str, tuple[int, ...]] = {}
+        for operator in self._graph.served:
+            its = operator.replicas
+            first = its.start if start is None else min(max(start, its.least), its.most)
+            sizes[operator.name] = tuple(range(first))
         self._plan = Plan(self._clock(), self._settings.budget_s, sizes)
         self._commit(Entry(0, "", -1, self._clock(), plan=self._plan.to_json()))
 
@@ -213,7 +218,8 @@ class Driver:
         )
         self._commit_with_plan(entry, settled)
         self._measure(settled, now)
-        self.control()
+        if self.control is not None:
+            self.control()
         self._send()
 
     def _commit_with_plan(self, entry: Entry, settled: Settled) -> None:
@@ -228,7 +234,16 @@ class Driver:
             asked, self._asked = self._asked, {}
             freed = self._book.apply(entry)
             active = self._plan.active | {name: tuple(range(size)) for name, size in asked.items()}
-            self._plan = make_plan(self._graph, self._settings, self._book, self._estimates, active, self._slots, now)
+            self._plan = make_plan(
+                self._graph,
+                self._settings,
+                self._book,
+                self._estimates,
+                active,
+                self._slots,
+                now,
+                elastic=self.control is not None,
+            )
             self._book.plan = self._plan.to_json()
         self._write(Entry(**{**vars(entry), "plan": self._book.plan}))
         unused = segments - self._book.segments() - set(freed)
@@ -301,7 +316,9 @@ class Driver:
         """Let the next tick begin, now or when something is due; or none, when the run is over."""
         tasks = make_tasks(self._graph, self._plan, self._book, self._book.tick + 1, self._cores, self._loads)
         if warm:
-            lanes = sum(operator.replicas.most for operator in self._graph.served)
+            lanes = sum(operator.replicas.most for operator in self._graph.served if not operator.waits)
+            if any(operator.waits for operator in self._graph.served):
+                lanes += self._cores * WAITING_TASKS
             idle = TaskWork(self._book.tick + 1, self._plan.planned_s, {}, {}, {}, warm_s=WARM_S)
             tasks += [idle] * max(0, min(self._slots, lanes + len(self._graph.sources)) - len(tasks))
         self.ended = self._is_drained()

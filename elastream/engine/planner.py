@@ -29,6 +29,9 @@ MOST_BYTES = 64 << 20
 SHARED_TASK_S = 0.01
 """Lanes with less work than this share a task: a task costs about as much as this by itself."""
 
+WAITING_TASKS = 2
+"""Tasks for each core among which lanes of operators that wait are shared out."""
+
 HORIZON_S = 30.0
 """How far ahead of the plan's clock a source may read, should the tick begin late."""
 
@@ -94,10 +97,17 @@ def make_plan(
     active: dict[str, tuple[int, ...]],
     slots: int,
     now_s: float,
+    *,
+    elastic: bool = False,
 ) -> Plan:
-    """Give every lane that has work as many tuples as its operator is expected to serve in the tick's budget."""
+    """Give every lane that has work as many tuples as its operator is expected to serve in the tick's budget.
+
+    With `elastic`, somebody gives more replicas to operators that fall behind: ticks then grow for those only that have all
+    of theirs. A longer tick makes every tuple's way through all operators longer.
+    """
     waiting = {lane: len(queue) for lane, queue in book.lanes.items() if len(queue) and _is_served(graph, lane)}
-    budget_s = _budget(settings, estimates, waiting)
+    stuck = {lane: rows for lane, rows in waiting.items() if not elastic or _has_all(graph, lane.operator, active)}
+    budget_s = _budget(settings, estimates, stuck)
     room = _Room(graph, settings, book, active, estimates)
     wanted = {
         lane: book.lanes[lane].portion(_quota(estimates, lane.operator, budget_s), MOST_BYTES) for lane in waiting
@@ -146,34 +156,52 @@ def make_tasks(
         arrivals = graph[intake.source].source.arrivals.part(intake.first, intake.stop)
         origin_s = book.sources[intake.source]["origin_s"]
         works.append((WORK_S, SourceWork(**vars(intake), origin_s=origin_s, arrivals=arrivals)))
-    tasks = []
     senders = [name for name, _, _ in plan.takes] + [intake.source for intake in plan.intakes]
-    given = loads.of(plan.active, senders) if loads else {}
-    for share in _pack(works, cores):
+    given = loads.of(plan.active, senders, _left(plan, book)) if loads else {}
+    waiting = [w for w in works if isinstance(w[1], LaneWork) and w[0] >= SHARED_TASK_S and graph[w[1].operator].waits]
+    shares = [(share, False) for share in _pack([w for w in works if w not in waiting], cores)]
+    shares += [(share, True) for share in _level(waiting, min(len(waiting), cores * WAITING_TASKS))]
+    tasks = []
+    for share, side_by_side in shares:
         lanes = tuple(work for work in share if isinstance(work, LaneWork))
         schemas: dict[str, str] = {piece.schema: book.schemas[piece.schema] for work in lanes for piece in work.slices}
         sources = tuple(work for work in share if isinstance(work, SourceWork))
-        tasks.append(TaskWork(tick, plan.planned_s, plan.active, queued, schemas, lanes, sources, given))
+        tasks.append(TaskWork(tick, plan.planned_s, plan.active, queued, schemas, lanes, sources, given, side_by_side))
     return tasks
+
+
+def _left(plan: Plan, book: Book) -> dict[LaneId, int]:
+    """What waits in the lanes once the plan has been carried out."""
+    taken = {LaneId(operator, lane): rows for operator, lane, rows in plan.takes}
+    return {lane: len(queue) - taken.get(lane, 0) for lane, queue in book.lanes.items()}
 
 
 def _pack(works: list[tuple[float, LaneWork | SourceWork]], cores: int) -> list[list[LaneWork | SourceWork]]:
     """Those with much work alone; the rest, largest first, each into the task that has least so far."""
     alone = [[work] for seconds, work in works if seconds >= SHARED_TASK_S]
-    small = sorted(((s, i) for i, (s, _) in enumerate(works) if s < SHARED_TASK_S), reverse=True)
+    small = [(seconds, work) for seconds, work in works if seconds < SHARED_TASK_S]
     total = sum(seconds for seconds, _ in small)
     bins = min(len(small), max(math.ceil(total / SHARED_TASK_S), 1 if alone else min(cores, 2)))
+    return alone + _level(small, bins)
+
+
+def _level(works: list[tuple[float, LaneWork | SourceWork]], bins: int) -> list[list[LaneWork | SourceWork]]:
+    """The largest first, each into the bin that has least so far."""
     shared: list[list[LaneWork | SourceWork]] = [[] for _ in range(bins)]
     loads = [(0.0, number) for number in range(bins)]
-    for seconds, index in small:
+    for seconds, index in sorted(((seconds, i) for i, (seconds, _) in enumerate(works)), reverse=True):
         load, number = heapq.heappop(loads)
         shared[number].append(works[index][1])
         heapq.heappush(loads, (load + seconds, number))
-    return alone + shared
+    return shared
 
 
 def _is_served(graph: Graph, lane: LaneId) -> bool:
     return lane.operator in graph and graph[lane.operator].kind is not Kind.OUTPUT
+
+
+def _has_all(graph: Graph, operator: str, active: dict[str, tuple[int, ...]]) -> bool:
+    return len(active[operator]) == graph[operator].replicas.most
 
 
 def _budget(settings: Settings, estimates: Estimates, waiting: dict[LaneId, int]) -> float:

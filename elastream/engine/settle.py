@@ -56,7 +56,7 @@ def settle(graph: Graph, settings: Settings, book: Book, receipts: list[Receipt]
         latencies,
         overflowed,
         frozenset(piece.slice.segment for piece in offered),
-        max((sum(operator.busy_s for operator in receipt.operators) for receipt in receipts), default=0.0),
+        max((receipt.served_s for receipt in receipts), default=0.0),
     )
 
 

@@ -63,7 +63,7 @@ def run(
     session = spark or tick_session(master, lanes)
     driver = Driver(graph, settings, store, mailbox, slots=slots_of(session), cores=cores_of(session), td_s=td_s)
     try:
-        driver.open(discard)
+        driver.open(discard, chosen.start if chosen else None)
         program = Program(graph, settings, base, _base_id(store)).to_bytes()
         loop = None
         if chosen is not None:

@@ -6,6 +6,7 @@ The data does not leave the process between these steps.
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from elastream.lanes import LaneId, Store
 from elastream.lanes.segments import encode_schema, read_slice, write_segments
 from elastream.routing import Sender, Snapshot, split
 from elastream.scoring.latency import Latencies
-from elastream.topology import DUE, Kind, Operator, stored
+from elastream.topology import DUE, Edge, Kind, Operator, stored
 
 CHUNK_S = 0.02
 """How long a chunk of tuples should take: the clock is looked at after each."""
@@ -46,11 +47,27 @@ def run_task(program: Program, store: Store, work: TaskWork) -> Receipt:
     try:
         for source in work.sources:
             task.make(source)
-        for lane in work.lanes:
-            task.serve(lane)
+        if work.side_by_side:
+            _serve_side_by_side(task, program, store, work)
+        else:
+            for lane in work.lanes:
+                task.serve(lane)
         return task.receipt()
     except ElastreamError as error:
         return Receipt.failed(error)
+
+
+def _serve_side_by_side(task: "_Task", program: Program, store: Store, work: TaskWork) -> None:
+    """One thread for each lane; what they made is written together."""
+
+    def served(lane: LaneWork) -> "_Task":
+        alone = _Task(program, store, work)
+        alone.serve(lane)
+        return alone
+
+    with ThreadPoolExecutor(max_workers=len(work.lanes)) as pool:
+        for alone in pool.map(served, work.lanes):
+            task.absorb(alone)
 
 
 def route_batch(
@@ -81,6 +98,8 @@ class _Task:
         self._finished: list[pa.Array] = []
         self._deliveries: Counter[LaneId] = Counter()
         self._given: Counter[LaneId] = Counter()
+        self._turns: dict[tuple[str, str], int] = {}
+        self.served_s = 0.0
 
     def make(self, work: SourceWork) -> None:
         """Replay the tuples that are due."""
@@ -106,6 +125,7 @@ class _Task:
         receipt = OperatorReceipt(source, part, processed=batch.num_rows, emitted=batch.num_rows)
         self._receipts.append(receipt)
         receipt.busy_s, receipt.cpu_s = time.perf_counter() - started[0], time.thread_time() - started[1]
+        self.served_s += receipt.busy_s
         chain = self._graph.chain(source)
         members = [receipt, *(OperatorReceipt(member.name, part) for member in chain[1:])]
         self._receipts += members[1:]
@@ -141,6 +161,15 @@ class _Task:
                     return
                 chunk = _next_chunk(size, now - started)
 
+    def absorb(self, other: "_Task") -> None:
+        """Take over what was done beside this task."""
+        self.served_s = max(self.served_s, other.served_s)
+        for lane, batches in other._out.items():
+            self._out.setdefault(lane, []).extend(batches)
+        self._receipts += other._receipts
+        self._failures += other._failures
+        self._finished += other._finished
+
     def receipt(self) -> Receipt:
         """Write everything that was routed, then say so."""
         self._put_aside()
@@ -160,6 +189,7 @@ class _Task:
             appended,
             {key: encode_schema(schema) for key, schema in schemas.items()},
             self._latencies.to_json() if self._latencies.count else None,
+            self.served_s,
         )
 
     def _read(self, work: LaneWork) -> Iterator[pa.RecordBatch]:
@@ -189,7 +219,9 @@ class _Task:
             return batch if operator.kind is Kind.SINK else _nothing(operator)
         wall, cpu = time.perf_counter(), time.thread_time()
         made = self._deliver(operator, receipt, batch) if operator.kind is Kind.SINK else apply(operator, batch)
-        receipt.busy_s += time.perf_counter() - wall
+        took_s = time.perf_counter() - wall
+        receipt.busy_s += took_s
+        self.served_s += took_s
         receipt.cpu_s += time.thread_time() - cpu
         if made.failures and self._program.settings.on_error == "stop":
             first = made.failures[0]
@@ -224,9 +256,12 @@ class _Task:
     def _route(self, receipt: OperatorReceipt, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
-        sender = Sender(receipt.lane, self._work.tick + receipt.lane)
         for edge in self._graph.edges_from(receipt.operator):
-            for lane, rows in split(edge.grouping, batch, self._snapshot(edge.target), sender).items():
+            # Each batch goes on where the one before ended: what is over must not always go to the same lanes.
+            turn = self._turns.setdefault((receipt.operator, edge.target), self._work.tick + receipt.lane)
+            self._turns[receipt.operator, edge.target] = turn + batch.num_rows
+            sender = Sender(receipt.lane, turn)
+            for lane, rows in split(edge.grouping, batch, self._snapshot(edge), sender).items():
                 self._out.setdefault(LaneId(edge.target, lane), []).append(rows)
                 delivered = receipt.delivered.setdefault(edge.target, {})
                 delivered[lane] = delivered.get(lane, 0) + rows.num_rows
@@ -235,13 +270,14 @@ class _Task:
                 receipt.finished += batch.num_rows
                 self._finished.append(batch.column(DUE))
 
-    def _snapshot(self, target: str) -> Snapshot:
+    def _snapshot(self, edge: Edge) -> Snapshot:
         """What is known of the operator behind an edge, with what this task has given it already."""
+        target, known = edge.target, self._work.loads.get(edge.grouping.kind, {})
         active = tuple(self._work.active[target])
         queued = tuple(self._work.queued.get(target, ()))
-        if target not in self._work.loads:
+        if target not in known:
             return Snapshot(active, queued)
-        load, cost = self._work.loads[target]
+        load, cost = known[target]
         given = (self._given[LaneId(target, lane)] for lane in active)
         return Snapshot(active, queued, tuple(u + n * cost for u, n in zip(load, given, strict=True)), cost)
 

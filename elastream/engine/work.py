@@ -46,8 +46,10 @@ class TaskWork:
     schemas: dict[str, str]
     lanes: tuple[LaneWork, ...] = ()
     sources: tuple[SourceWork, ...] = ()
-    loads: dict[str, tuple[tuple[float, ...], float]] = field(default_factory=dict)
-    """For operators that are routed to by load: the load of each active lane, and what a tuple adds to it."""
+    loads: dict[str, dict[str, tuple[tuple[float, ...], float]]] = field(default_factory=dict)
+    """By grouping and operator, where it is routed by load: that of each active lane, and what a tuple adds to it."""
+    side_by_side: bool = False
+    """True: each lane in a thread of its own, for operators that wait."""
     warm_s: float = 0.0
     """Longer than 0: nothing to serve, only wait, so that a worker process is there when it is needed."""
 
@@ -118,6 +120,8 @@ class Receipt:
     appended: list[Appended] = field(default_factory=list)
     schemas: dict[str, str] = field(default_factory=dict)
     latencies: dict[str, Any] | None = None
+    served_s: float = 0.0
+    """How long it served tuples; of lanes that were served side by side, the longest."""
     error: dict[str, str] | None = None
     """`type` and `message` of what went wrong; then nothing else is in it."""
 
@@ -133,6 +137,7 @@ class Receipt:
                 "appended": self.appended,
                 "schemas": self.schemas,
                 "latencies": self.latencies,
+                "served_s": self.served_s,
                 "error": self.error,
             },
             separators=(",", ":"),
@@ -147,5 +152,6 @@ class Receipt:
             [Appended(operator, lane, Slice(*piece)) for operator, lane, piece in document["appended"]],
             document["schemas"],
             document["latencies"],
+            document["served_s"],
             document["error"],
         )

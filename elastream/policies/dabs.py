@@ -18,6 +18,7 @@ class Dabs:
     """Keeps the activity level of every operator between `low` and `high`."""
 
     name = "dabs"
+    start = None
 
     def __init__(self, high: float = 0.8, low: float = 0.3, window: int = 6) -> None:
         if not 0 <= low < high:

@@ -13,6 +13,7 @@ class Ds2:
     """From the sources on: target rate over true rate, rounded up."""
 
     name = "ds2"
+    start = None
 
     def __init__(self) -> None:
         self._flow = Flow()

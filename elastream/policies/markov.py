@@ -19,6 +19,7 @@ class Markov:
     """One replica more when overload is the likeliest state to come, one less when underload is."""
 
     name = "markov"
+    start = None
 
     def __init__(self, high: float = 0.8, low: float = 0.4, history: int = 60, ahead: int = 2) -> None:
         if not 0 <= low < high:

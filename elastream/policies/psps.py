@@ -13,6 +13,7 @@ class Psps:
     """From the first operator to the last, as many replicas as the predicted tuples take time."""
 
     name = "psps"
+    start = None
 
     def __init__(self) -> None:
         self._flow = Flow()

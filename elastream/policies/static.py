@@ -11,6 +11,7 @@ class Static:
         if replicas < 1:
             raise SettingError(f"policy 'static': replicas must be 1 or more, got {replicas}")
         self._replicas = replicas
+        self.start = replicas
         self.name = f"static:replicas={replicas}"
 
     def propose(self, observation: Observation) -> Proposal:

@@ -10,11 +10,13 @@ from elastream.errors import SettingError
 class Threshold:
     """One replica more above `high`, one less below `low`."""
 
+    name = "threshold"
+    start = None
+
     def __init__(self, high: float = 0.8, low: float = 0.4) -> None:
         if not 0 <= low < high:
             raise SettingError(f"policy 'threshold': low must be 0 or more and less than high, got {low} and {high}")
         self._high, self._low = high, low
-        self.name = "threshold"
 
     def propose(self, observation: Observation) -> Proposal:
         wants = (self._want(o, utilisation(o, observation.seconds)) for o in observation.scalable())

@@ -62,7 +62,7 @@ def lanes_of(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Se
             return _shuffle(batch.num_rows, active, sender.turn)
         case "fields":
             return active[_owner(hash_columns(batch, grouping.columns), len(active))]
-        case "load_balancing":
+        case "load_balancing" | "least_loaded":
             load = np.asarray(to.load or (0.0,) * len(active))
             return np.repeat(active, balanced(batch.num_rows, load, to.cost, sender.turn))
         case "partial_key":

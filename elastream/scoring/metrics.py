@@ -25,13 +25,12 @@ def saved_resources(series: Series, pools: dict[str, int], r_over: int | None = 
 def throughput_degradation(series: Series, interval_s: float) -> float:
     """The mean over intervals of |in - out| / in.
 
-    `in` and `out` are the tuples that entered and finished. Only whole intervals in which something entered count: a
-    pipeline that works off its backlog when nothing comes any more has no input to be measured against.
+    `in` and `out` are the tuples that entered and finished. Only whole intervals until the input ended count, and of these
+    only those in which something entered: a pipeline that works off its backlog when nothing comes any more has no input
+    to be measured against.
     """
     samples = [sample for its in series.operators.values() for sample in its]
-    if not samples:
-        return 0.0
-    intervals = int(max(sample.t_s for sample in samples) / interval_s + 1e-9)
+    intervals = int(max((sample.t_s for sample in samples if sample.entered), default=0.0) / interval_s + 1e-9)
     if not intervals:
         return 0.0
     edges = np.arange(intervals + 1) * interval_s

@@ -18,7 +18,10 @@ shuffle = Grouping("shuffle")
 """Evenly over the active replicas, to within one tuple a task."""
 
 load_balancing = Grouping("load_balancing")
-"""Each tuple to the active replica with the least to do, by what it served lately and what it was sent since."""
+"""Each tuple to the active replica that was least busy lately, what it was sent since included (PSPS, algorithm 1)."""
+
+least_loaded = Grouping("least_loaded")
+"""The same by what waits in front of each replica."""
 
 none = Grouping("none")
 """The user does not care; today that is shuffle."""
@@ -49,4 +52,4 @@ def direct(column: str) -> Grouping:
 
 
 KEYED = frozenset({"fields", "partial_key", "direct"})
-KINDS = KEYED | {"shuffle", "load_balancing", "none", "all", "global", "local"}
+KINDS = KEYED | {"shuffle", "load_balancing", "least_loaded", "none", "all", "global", "local"}

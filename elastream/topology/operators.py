@@ -60,6 +60,9 @@ class Operator:
     chained: bool = False
     """True when it runs inside the task of its predecessor and has no lanes of its own."""
 
+    waits: bool = False
+    """True when it mostly waits for others: its replicas may then share a process, side by side in threads."""
+
     source: Any = None
     """A source's spec: see `elastream.sources`."""
 

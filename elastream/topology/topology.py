@@ -24,7 +24,8 @@ class Topology:
     """A graph of operators in the making. `build()` checks it and gives the frozen `Graph`.
 
     Every operator names those it comes `after`. `replicas` is how many it may have, `(least, most)` or one
-    number; `start` is how many it has when the run begins (default: the least).
+    number; `start` is how many it has when the run begins (default: the least). An operator that `waits`, for a
+    database or for another service, may have its replicas served in threads of one process; its function must allow that.
     """
 
     def __init__(self, name: str) -> None:
@@ -109,6 +110,7 @@ class Topology:
         start: int | None = None,
         schema: str | pa.Schema | None = None,
         chain: bool = False,
+        waits: bool = False,
     ) -> "Topology":
         self._open(name)
         before = [after] if isinstance(after, str) else list(after)
@@ -132,7 +134,15 @@ class Topology:
             raise TopologyError(f"operator {name!r}: grouping for {other!r}, but it comes after {', '.join(before)}")
         columns = self._columns(name, kind, schema, before)
         self._operators.append(
-            Operator(OperatorName(name), kind, function, columns, _replicas(name, replicas, start), chained=chain)
+            Operator(
+                OperatorName(name),
+                kind,
+                function,
+                columns,
+                _replicas(name, replicas, start),
+                chained=chain,
+                waits=waits,
+            )
         )
         for predecessor in before:
             chosen = grouping.get(predecessor, groupings.shuffle) if isinstance(grouping, dict) else grouping
