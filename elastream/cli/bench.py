@@ -22,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     engine.add_argument("--report", metavar="DIR", default="elastream-bench", help="where engine.json, .md and .png go")
     engine.add_argument("--quick", action="store_true", help="every part for a few seconds: does it run, not how fast")
     engine.add_argument("--json", action="store_true", help="print one JSON document")
+    decisions = suites.add_parser("decisions", help="how long a decision takes, for 10 to 1,000 operators")
+    decisions.add_argument("--policy", default="psps", metavar="NAME[:KEY=N,...]", help="who decides")
+    decisions.add_argument("--json", action="store_true", help="print one JSON document")
     policies = suites.add_parser("policies", help="the same application and workload, once for each policy")
     policies.add_argument("policies", nargs="+", metavar="POLICY[@GROUPING]", help="for example psps static:replicas=1")
     policies.add_argument("--app", default="tweets", help="the application; default tweets")
@@ -39,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    return _engine(args) if args.suite == "engine" else _policies(args)
+    suites = {"engine": _engine, "decisions": _decisions, "policies": _policies}
+    return suites[args.suite](args)
 
 
 def _engine(args: argparse.Namespace) -> int:
@@ -54,20 +58,33 @@ def _engine(args: argparse.Namespace) -> int:
     return 0 if all(goal.met for goal in result.goals()) else 1
 
 
+def _decisions(args: argparse.Namespace) -> int:
+    from elastream.bench.decisions import bench_decisions, decision_table
+
+    times = bench_decisions(args.policy)
+    if args.json:
+        sys.stdout.write(json.dumps([vars(time) for time in times]) + "\n")
+    else:
+        Console(highlight=False).print(Markdown(decision_table(times)))
+    return 0 if all(time.met for time in times) else 1
+
+
 def _policies(args: argparse.Namespace) -> int:
     from elastream.bench.policies import Trial, compare, outcome_table
 
     console = Console(stderr=args.json, highlight=False)
     arrivals = load_trace(args.trace, speed=args.speed, scale=args.scale) if args.trace else None
     settings = Settings(q_size=args.q_size, on_full=args.on_full, t_out_s=args.t_out)
-    trials = []
+    trials: list[Trial] = []
     with tempfile.TemporaryDirectory(prefix="elastream-results-") as results:
         for position, word in enumerate(args.policies):
             policy, at, grouping = word.partition("@")
             options = app_options(args) | ({"grouping": grouping} if at else {})
             if args.database is None and args.app in ("tweets", "tweets-complex", "dns"):
                 options["database"] = f"{results}/{position}.sqlite"
-            trials.append(Trial(word, policy, load_app(args.app, arrivals, options)))
+            before = sum(trial.policy == policy and trial.label.startswith(word) for trial in trials)
+            label = f"{word} ({before + 1})" if before else word
+            trials.append(Trial(label, policy, load_app(args.app, arrivals, options)))
         outcomes = compare(
             trials,
             Path(args.report),

@@ -135,6 +135,9 @@ def run_and_report(
     console.print("starting Spark ...", highlight=False)
     handle = run(graph, base, master=master, settings=settings, policy=policy, td_s=td_s, guards=guards)
     recorder = Recorder(handle)
+    if handle.timed:
+        each = ", ".join(f"{name} {seconds * 1e3:.3g} ms" for name, seconds in handle.timed.items())
+        console.print(f"timed before the start, a tuple: {each}", highlight=False, soft_wrap=True)
     console.print(f"base {handle.base}", highlight=False, soft_wrap=True)
     wanted = _until_asked_to_stop()
     left = list(schedule)

@@ -13,7 +13,7 @@ from typing import Any
 from elastream.control.observation import Observation
 from elastream.control.proposal import Decision, Proposal
 from elastream.lanes import Store
-from elastream.lanes.sealed import seal, unseal
+from elastream.lanes.sealed import seal_body, unseal
 
 FOLDER = "journal"
 
@@ -78,7 +78,8 @@ class Journal:
         text = json.dumps(entry.to_json(), separators=(",", ":"))
         self._entries.append(text)
         self._bytes += len(text)
-        sealed = seal("journal", {"entries": self._entries})
+        body = '{"entries":[' + ",".join(self._entries) + "]}"
+        sealed = seal_body("journal", body.encode())
         self._store.write(f"{FOLDER}/{_name(self._page)}", sealed)
         self._sizes[_name(self._page)] = len(sealed)
         self.last = entry.number
@@ -103,7 +104,8 @@ def read_journal(store: Store) -> Iterator[JournalEntry]:
 
 def _read_page(store: Store, name: str) -> list[dict[str, Any]]:
     page = f"{FOLDER}/{name}"
-    return [json.loads(text) for text in unseal("journal", store.read(page), f"{store}/{page}")["entries"]]
+    entries: list[dict[str, Any]] = unseal("journal", store.read(page), f"{store}/{page}")["entries"]
+    return entries
 
 
 def _name(page: int) -> str:

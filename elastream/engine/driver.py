@@ -8,16 +8,16 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from elastream.control import Observation
 from elastream.engine.estimates import Estimates
+from elastream.engine.first_plan import continued_plan, dropping, first_sizes
 from elastream.engine.loads import Loads
 from elastream.engine.measure import Measurements, Scene, Tick
 from elastream.engine.planner import WAITING_TASKS, Plan, make_plan, make_tasks
 from elastream.engine.settings import Settings
 from elastream.engine.settle import Settled, by_chain, settle
-from elastream.engine.sources import Replay, Stream
+from elastream.engine.source_states import check_checkpoint, exhausted, next_due_s, states_after, unread
 from elastream.engine.tick_source import Mail, Mailbox
 from elastream.engine.work import Receipt, TaskWork
 from elastream.errors import BaseInUse, BaseUnusable, SettingError
@@ -107,58 +107,16 @@ class Driver:
         self._send(warm=True)
 
     def _begin(self, start: int | None) -> None:
-        sizes: dict[str, tuple[int, ...]] = {}
-        for operator in self._graph.served:
-            its = operator.replicas
-            first = its.start if start is None else min(max(start, its.least), its.most)
-            sizes[operator.name] = tuple(range(first))
-        self._plan = Plan(self._clock(), self._settings.budget_s, sizes)
+        self._plan = Plan(self._clock(), self._settings.budget_s, first_sizes(self._graph, start))
         self._commit(Entry(0, "", -1, self._clock(), plan=self._plan.to_json()))
 
     def _go_on(self, discard: tuple[str, ...]) -> None:
-        """Continue a base: operators keep the lanes of their name; nobody's tuples are forgotten silently."""
-        for name in sorted({lane.operator for lane, queue in self._book.lanes.items() if len(queue)}):
-            gone = name not in self._graph or self._graph[name].chained or self._graph[name].kind is Kind.SOURCE
-            if gone and name not in (*discard, "dead-letters", *self._book.plan["outputs"]):
-                raise SettingError(
-                    f"base {self._store}: {self._book.queued(name)} tuples wait for operator {name!r}, which this topology "
-                    f"does not have; put it back until they are served, or run with discard=({name!r},)"
-                )
-        stored = Plan.from_json(self._book.plan)
-        active: dict[str, tuple[int, ...]] = {
-            operator.name: self._kept_size(operator.name, stored) for operator in self._graph.served
-        }
-        takes = tuple(t for t in stored.takes if t[0] in active)
-        intakes = tuple(i for i in stored.intakes if i.source in self._graph)
-        self._estimates = Estimates(stored.service_s, stored.fan_out)
-        self._plan = Plan(
-            stored.planned_s, stored.budget_s, active, takes, intakes, stored.service_s, stored.fan_out, stored.outputs
-        )
+        self._plan = continued_plan(self._graph, self._book, discard, str(self._store))
+        self._estimates = Estimates(self._plan.service_s, self._plan.fan_out)
         if discard:
-            self._write_off(discard)
-
-    def _kept_size(self, name: str, stored: Plan) -> tuple[int, ...]:
-        sizes = self._graph[name].replicas
-        if name not in stored.active:
-            return tuple(range(sizes.start))
-        return tuple(range(min(max(len(stored.active[name]), sizes.least), sizes.most)))
-
-    def _write_off(self, discard: tuple[str, ...]) -> None:
-        """What the user discards counts as dropped."""
-        self._commit(Entry(**{**vars(self._dropping(discard)), "plan": self._plan.to_json()}))
-
-    def _dropping(self, names: tuple[str, ...]) -> Entry:
-        """An entry that drops everything that waits for these operators."""
-        dropped = [
-            (lane, len(queue)) for lane, queue in self._book.lanes.items() if lane.operator in names and len(queue)
-        ]
-        counts: dict[str, dict[str, float]] = {}
-        for lane, rows in dropped:
-            its = counts.setdefault(lane.operator, {"overflowed": 0})
-            its["overflowed"] += rows
-        consumed = tuple((lane.operator, lane.lane, rows) for lane, rows in dropped)
-        book = self._book
-        return Entry(book.tick + 1, book.run, book.batch, self._clock(), consumed, counts=counts)
+            # What the user discards counts as dropped.
+            entry = dropping(self._book, discard, self._clock())
+            self._commit(Entry(**{**vars(entry), "plan": self._plan.to_json()}))
 
     # -- a restart
 
@@ -169,7 +127,7 @@ class Driver:
     def lose_queues(self) -> None:
         """While the query stands still: what waits is dropped, and counted. Tuples that have left stay where they are."""
         names = tuple(operator.name for operator in self._graph.served if operator.kind is not Kind.OUTPUT)
-        self._plan_and_write(self._dropping(names), frozenset())
+        self._plan_and_write(dropping(self._book, names, self._clock()), frozenset())
 
     def resume(self) -> None:
         """The query runs again."""
@@ -192,14 +150,7 @@ class Driver:
         return self._book.run == query and batch <= self._book.batch
 
     def check_checkpoint(self, query: str) -> None:
-        """A streaming DataFrame's offsets are in one checkpoint; with another one its tuples would come again."""
-        for source in self._graph.sources:
-            state = self._book.sources.get(source.name, {})
-            if isinstance(source.source, Stream) and state.get("query", query) != query:
-                raise SettingError(
-                    f"source {source.name!r}: base {self._store} was written with another checkpoint of Spark's, which has "
-                    "the source's offsets; give that one back, or begin with a new base"
-                )
+        check_checkpoint(self._graph, self._book, query, str(self._store))
 
     def finish_tick(self, query: str, batch: int, receipts: list[Receipt]) -> None:
         """Commit what the tasks did together with the plan of the next tick, then let that tick begin."""
@@ -214,7 +165,7 @@ class Driver:
             settled.appended,
             dict(settled.schemas),  # type: ignore[arg-type]
             settled.counts,
-            self._source_states(settled, query, now),
+            states_after(self._graph, self._book, settled, query, now),
         )
         self._commit_with_plan(entry, settled)
         self._measure(settled, now)
@@ -265,21 +216,6 @@ class Driver:
                 f"base {self._store}: entry {entry.tick} could not be written: {error}; nothing of the tick was applied: "
                 "make room or mend the permissions, then start again with the same base"
             ) from error
-
-    def _source_states(self, settled: Settled, query: str, now: float) -> dict[str, dict[str, Any]]:
-        """Replays begin when the first tick is over, so that starting up does not count as lateness."""
-        states: dict[str, dict[str, Any]] = {}
-        for source in self._graph.sources:
-            old = self._book.sources.get(source.name)
-            if isinstance(source.source, Stream):
-                if old is None:
-                    states[source.name] = {"query": query}
-            elif isinstance(source.source, Replay):
-                if old is None:
-                    states[source.name] = {"origin_s": now, "next": 0}
-                elif source.name in settled.next_of:
-                    states[source.name] = {**old, "next": settled.next_of[source.name]}
-        return states
 
     def _acknowledged(self) -> tuple[tuple[str, int, int], ...]:
         """What all readers of an output have read may go."""
@@ -336,20 +272,11 @@ class Driver:
     def _next_due(self) -> float:
         if self._plan.takes:
             return 0.0
-        due = self._clock() + self._settings.heartbeat_s
-        for source in self._graph.sources:
-            state = self._book.sources[source.name]
-            if isinstance(source.source, Replay) and state["next"] < source.source.arrivals.total:
-                first = float(source.source.arrivals.due_times(state["next"], state["next"] + 1)[0])
-                due = min(due, state["origin_s"] + first)
-        return due
+        return min(self._clock() + self._settings.heartbeat_s, next_due_s(self._graph, self._book))
 
     def _is_drained(self) -> bool:
-        for source in self._graph.sources:
-            state = self._book.sources.get(source.name)
-            if not isinstance(source.source, Replay) or state is None or state["next"] < source.source.arrivals.total:
-                return False
-        return not any(self._book.queued(o.name) for o in self._graph.served if o.kind is not Kind.OUTPUT)
+        served = (operator for operator in self._graph.served if operator.kind is not Kind.OUTPUT)
+        return exhausted(self._graph, self._book) and not any(self._book.queued(o.name) for o in served)
 
     # -- asked by other threads
 
@@ -379,16 +306,9 @@ class Driver:
         self._estimates.service_s = service_s | self._estimates.service_s
 
     def _scene(self) -> Scene:
-        return Scene(self._book, self._plan.active, self._estimates, self._unread(), self._settings.budget_s)
-
-    def _unread(self) -> dict[str, int]:
-        unread: dict[str, int] = {}
-        for source in self._graph.sources:
-            state = self._book.sources.get(source.name)
-            if isinstance(source.source, Replay) and state is not None:
-                due = source.source.arrivals.due_by(self._book.at_s - state["origin_s"])
-                unread[source.name] = max(0, due - state["next"])
-        return unread
+        return Scene(
+            self._book, self._plan.active, self._estimates, unread(self._graph, self._book), self._settings.budget_s
+        )
 
     def request_stop(self) -> None:
         self._stopping = True

@@ -35,10 +35,13 @@ class Handle:
         workdir: str,
         start: Callable[[], StreamingQuery],
         loop: ControlLoop | None = None,
+        timed: dict[str, float] | None = None,
     ) -> None:
         self.graph = graph
         self.base = base
         self.spark = spark
+        self.timed = timed or {}
+        """Seconds that a tuple took in each operator when they were timed before the stream began."""
         self._driver = driver
         self._query = query
         self._workdir = workdir

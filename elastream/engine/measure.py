@@ -1,6 +1,6 @@
 """The last ticks, kept in memory, and the observation that can be made of them."""
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass
 from statistics import median
 
@@ -16,6 +16,9 @@ KEPT_TICKS = 1000
 
 FIRST_OVERHEAD_S = 0.1
 """What a tick is taken to cost until one has been measured."""
+
+
+_NOTHING: Counter[str] = Counter()
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,8 @@ class Totals:
         self.overheads_s: list[float] = []
         self._latencies = Latencies()
         self._counts: dict[str, Counter[str]] = {operator.name: Counter() for operator in graph.operators}
-        self._lanes: dict[LaneId, Counter[str]] = {}
-        self._sent: dict[LaneId, Counter[str]] = {}
+        self._lanes: defaultdict[LaneId, Counter[str]] = defaultdict(Counter)
+        self._sent: defaultdict[LaneId, Counter[str]] = defaultdict(Counter)
 
     def add(self, tick: Tick) -> None:
         if self.began_s is None:
@@ -80,7 +83,7 @@ class Totals:
                 self._counts[name].update(its)
         for receipt in tick.settled.receipts:
             head = self._head_of[receipt.operator]
-            lane = self._lanes.setdefault(LaneId(head, receipt.lane), Counter())
+            lane = self._lanes[LaneId(head, receipt.lane)]
             lane["busy_s"] += receipt.busy_s  # type: ignore[assignment]
             lane["dropped"] += receipt.failed + receipt.late
             if receipt.operator == head:
@@ -88,9 +91,9 @@ class Totals:
                 lane["served"] += receipt.processed + receipt.failed
             for target, lanes in receipt.delivered.items():
                 for number, rows in lanes.items():
-                    self._sent.setdefault(LaneId(target, number), Counter())[head] += rows
+                    self._sent[LaneId(target, number)][head] += rows
         for overflowed, rows in tick.settled.overflowed.items():
-            self._lanes.setdefault(overflowed, Counter())["dropped"] += rows
+            self._lanes[overflowed]["dropped"] += rows
 
     def observation(self, scene: Scene, slots: int, overhead_s: float) -> Observation:
         operators: dict[str, OperatorObservation] = {}
@@ -146,7 +149,7 @@ class Totals:
         )
 
     def _replica(self, lane: LaneId, scene: Scene, active: bool) -> ReplicaObservation:
-        its, sent = self._lanes.get(lane, Counter()), self._sent.get(lane, Counter())
+        its, sent = self._lanes.get(lane, _NOTHING), self._sent.get(lane, _NOTHING)
         return ReplicaObservation(
             lane=lane.lane,
             active=active,

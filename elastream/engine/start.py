@@ -65,9 +65,10 @@ def run(
     try:
         driver.open(discard, chosen.start if chosen else None)
         program = Program(graph, settings, base, _base_id(store)).to_bytes()
-        loop = None
+        loop, timed = None, {}
         if chosen is not None:
-            driver.know(benchmark(session, graph, program, benchmark_s) if benchmark_s else {})
+            timed = benchmark(session, graph, program, benchmark_s) if benchmark_s else {}
+            driver.know(timed)
             loop = _loop(driver, chosen, td_s, guards or Guards(), store)
 
         def start() -> StreamingQuery:
@@ -78,7 +79,7 @@ def run(
         driver.close()
         shutil.rmtree(workdir, ignore_errors=True)
         raise
-    return Handle(graph, base, driver, query, session, workdir, start, loop)
+    return Handle(graph, base, driver, query, session, workdir, start, loop, timed)
 
 
 def _loop(driver: Driver, policy: Policy, td_s: float, guards: Guards, store: Store) -> ControlLoop:

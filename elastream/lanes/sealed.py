@@ -11,7 +11,11 @@ VERSION = 1
 
 def seal(kind: str, document: dict[str, Any]) -> bytes:
     """One line that says what follows, one line that is it."""
-    body = json.dumps(document, separators=(",", ":")).encode()
+    return seal_body(kind, json.dumps(document, separators=(",", ":")).encode())
+
+
+def seal_body(kind: str, body: bytes) -> bytes:
+    """The same for a document that is JSON already."""
     header = {"format": f"elastream-{kind}", "version": VERSION, "bytes": len(body), "crc32": zlib.crc32(body)}
     return json.dumps(header).encode() + b"\n" + body + b"\n"
 

@@ -1,5 +1,6 @@
 """The frozen, checked graph: what the engine runs. Operators stand in topological order."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,6 +8,13 @@ import pyarrow as pa
 
 from elastream.topology.drawing import draw_html, draw_text
 from elastream.topology.operators import Edge, Kind, Operator
+
+
+def _grouped(pairs: Iterable[tuple[str, Edge]]) -> dict[str, tuple[Edge, ...]]:
+    groups: dict[str, tuple[Edge, ...]] = {}
+    for name, edge in pairs:
+        groups[name] = (*groups.get(name, ()), edge)
+    return groups
 
 
 @dataclass(frozen=True)
@@ -27,11 +35,19 @@ class Graph:
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
 
+    @cached_property
+    def _into(self) -> dict[str, tuple[Edge, ...]]:
+        return _grouped((edge.target, edge) for edge in self.edges)
+
+    @cached_property
+    def _from(self) -> dict[str, tuple[Edge, ...]]:
+        return _grouped((edge.source, edge) for edge in self.edges)
+
     def edges_into(self, name: str) -> tuple[Edge, ...]:
-        return tuple(edge for edge in self.edges if edge.target == name)
+        return self._into.get(name, ())
 
     def edges_from(self, name: str) -> tuple[Edge, ...]:
-        return tuple(edge for edge in self.edges if edge.source == name)
+        return self._from.get(name, ())
 
     def input_schema(self, name: str) -> pa.Schema:
         """The columns that reach an operator, without the due time."""
