@@ -15,7 +15,7 @@ $(READY): requirements.lock pyproject.toml tools/java
 	@tools/venv $(VENV)
 	@touch $@
 
-demo: setup  ## tweets on a real trace: PSPS beside too few and too many replicas, about two minutes
+demo: setup  ## tweets on a real trace: PSPS beside too few and too many replicas, about three minutes
 	@$(VENV)/bin/elastream demo
 
 test: setup  ## every test

@@ -24,7 +24,7 @@ def test_policies_are_compared_on_the_same_workload(tmp_path: Path, capsys: pyte
     assert document["static:replicas=2@least_loaded"]["saved_resources"] == pytest.approx(1 / 3, abs=1e-5)
     assert document["static:replicas=2@least_loaded"]["rescales"] == 0
     text = (tmp_path / "policies.md").read_text()
-    assert "| psps |" in text and "saved resources" in text
+    assert "| psps |" in text and "replica seconds" in text
     assert len(np.unique(imread(tmp_path / "policies.png").reshape(-1, 4), axis=0)) > 50
     assert (tmp_path / "psps" / "report.html").is_file()
 

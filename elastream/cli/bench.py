@@ -97,6 +97,6 @@ def _policies(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps({outcome.label: outcome.report for outcome in outcomes}) + "\n")
     else:
-        console.print(Markdown(outcome_table(outcomes)))
+        console.print(Markdown(outcome_table(outcomes, brief=True)))
         console.print(f"report {args.report}/policies.png", soft_wrap=True)
     return 0

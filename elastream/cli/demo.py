@@ -13,8 +13,8 @@ from elastream.cli.live import watch
 from elastream.workload import load_trace
 
 POOL = 8
-SPEED = 90
-SCALE = 0.4
+SPEED = 60
+SCALE = 0.42
 SERVICE_MS = 5.0
 TD_S = 2.0
 
@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
             td_s=TD_S,
             say=console.print,
         )
-    console.print(Markdown(outcome_table(outcomes)))
+    console.print(Markdown(outcome_table(outcomes, brief=True)))
     console.print(f"report {args.report}/policies.png and {args.report}/PSPS/report.html", soft_wrap=True)
     events = outcomes[0].report["events"]
     return 0 if events["entered"] == events["finished"] and not events["duplicates"] else 1
