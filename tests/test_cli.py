@@ -43,20 +43,35 @@ def app_file(folder: Path, seconds: float) -> str:
     [
         (["run", "tweest"], "app 'tweest': expected a built-in, file.py:name or module:name; did you mean 'tweets'?"),
         (["run", "nowhere.py:app"], "app 'nowhere.py:app': no file nowhere.py"),
-        (["run", "tweets", "--trace", "mars"], "trace 'mars': neither a file nor one of worldcup98_matchday"),
+        (
+            ["run", "tweets", "--trace", "mars"],
+            "trace 'mars': neither a file nor one of covid_tweets, worldcup98_matchday",
+        ),
         (["run", "tweets", "--speed", "3"], "--speed and --scale change a trace; name one with --trace"),
         (["run", "tweets", "--replicas", "content=many"], "--replicas 'content=many': expected OPERATOR=NUMBER@SECOND"),
         (
             ["run", "tweets", "--replicas", "contnet=3"],
-            "--replicas 'contnet=3': no operator 'scroe'; there are parse, look up",
+            "--replicas 'contnet=3': no operator 'contnet'; there are parse, content",
         ),
         (["run", "tweets", "--q-size", "0"], "q_size must be 1 or more, got 0"),
+        (["run", "tweets", "--td", "-1"], "td_s must be more than 0, got -1"),
+        (["run", "tweets", "--policy", "pspss"], "no policy 'pspss'; did you mean 'psps'?"),
+        (["run", "tweets", "--policy", "psps", "--slack", "2"], "guards: slack must be from 0 to less than 1, got 2"),
+        (["run", "tweets", "--dry-run"], "--dry-run needs a policy; name one with --policy"),
+        (["bench", "policies", "psps", "dsb"], "no policy 'dsb'"),
+        (["bench", "policies", "psps", "--td", "0"], "td_s must be more than 0, got 0"),
+        (["replay", "nowhere", "--policy", "psps"], "replay nowhere: no such directory"),
         (["audit", "no-such-base"], "audit: no-such-base has no ledger"),
     ],
 )
 def test_a_wrong_call_is_said_in_one_line_with_exit_code_2(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     assert main(words) == 2
     said = capsys.readouterr().err
     assert message in said
@@ -113,7 +128,7 @@ def test_the_live_view_shows_operators_replicas_queues_rates_and_changes() -> No
     }
     seen = Observation(42, 100.0, 2.0, 20, 8, 500, 400, 0, 123, 0.25, 0.5, operators)
     record = Record("shown", ("in",), rescales=[Rescale(7.5, "work", 2, 3, "by hand, at 7 s")])
-    console = Console(width=110, record=True, force_terminal=True)
+    console = Console(width=120, record=True, force_terminal=True)
     console.print(view(seen, record))
     text = console.export_text()
     assert "tick 42 (100 ms)   in 250/s   out 200/s   queued 123   dropped 0   latency 0.25 s, p95 0.50 s" in text
@@ -127,7 +142,7 @@ def test_the_live_view_shows_operators_replicas_queues_rates_and_changes() -> No
         "3.00",
         "20%",
     ]
-    assert "7.5 s  work: 2 -> 3  (by hand, at 7 s)" in text
+    assert "7.5 s  work: 2 -> 3  by hand, at 7 s" in text
 
 
 def test_only_noise_is_kept_from_the_terminal() -> None:
@@ -139,3 +154,17 @@ def test_only_noise_is_kept_from_the_terminal() -> None:
     real = ["Traceback (most recent call last):\n", '  File "app.py", line 5\n', "BrokenPipeError: [Errno 32]\n"]
     lines = ["WARNING: Using incubator modules: x\n", "hello\n", *dismissed, *real, "bye\n"]
     assert list(without_noise(lines)) == ["hello\n", *real, "bye\n"]
+
+
+def test_the_live_view_shows_decisions_with_their_reasons_and_those_not_taken() -> None:
+    seen = Observation(1, 1.0, 1.0, 1, 8, 0, 0, 0, 0, 0.0, 0.0, {})
+    record = Record("shown", ("in",), policy="psps")
+    record.remarks.append((4.0, "rescale", "work: 1 -> 3  900 will arrive"))
+    record.remarks.append((6.0, "veto", "work: 3 -> 3  slack: a need of 1.95 is too close to 2"))
+    record.remarks.append((8.0, "error", "policy 'psps' raised ZeroDivisionError: no idea"))
+    console = Console(width=120, record=True, force_terminal=True)
+    console.print(view(seen, record))
+    text = console.export_text()
+    assert "psps" in text
+    for t_s, _, words in record.remarks:
+        assert f"{t_s:6.1f} s  {words}" in text

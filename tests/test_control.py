@@ -146,7 +146,7 @@ class Broken:
         self.answer = answer
 
     def propose(self, seen: Observation) -> object:
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
@@ -155,13 +155,19 @@ class Broken:
     ("answer", "said"),
     [
         (ValueError("no idea"), "raised ValueError: no idea"),
-        (None, "expected a Proposal, got NoneType"),
-        ({"a": 3}, "expected a Proposal, got dict"),
+        (None, "expected a Proposal with a tuple of wants, got NoneType"),
+        ({"a": 3}, "expected a Proposal with a tuple of wants, got dict"),
         (Proposal((Want("zz", 3, ""),)), "no operator 'zz' that can be rescaled; there are a, b"),
         (Proposal((Want("in", 3, ""),)), "no operator 'in' that can be rescaled"),
         (Proposal((Want("a", 2.5, ""),)), "expected a whole number of replicas, got 2.5"),  # type: ignore[arg-type]
         (Proposal((Want("a", 2, ""), Want("a", 3, ""))), "operator 'a' is named twice"),
         (Proposal(("a",)), "expected a Want, got str"),  # type: ignore[arg-type]
+        (Proposal(None), "expected a Proposal with a tuple of wants"),  # type: ignore[arg-type]
+        (Proposal((Want("a", 2, "", need="1.5"),)), "a number or None, got '1.5'"),  # type: ignore[arg-type]
+        (Proposal((Want("a", 2, "", need=float("nan")),)), "a number or None, got nan"),
+        (Proposal((Want("a", 2, 7),)), "expected a reason in words, got 7"),  # type: ignore[arg-type]
+        (Proposal((Want(["a"], 2, ""),)), "raised TypeError"),  # type: ignore[arg-type]
+        (SystemExit(3), "raised SystemExit: 3"),
     ],
 )
 def test_a_policy_that_fails_is_reported_and_the_sizes_stay(answer: object, said: str) -> None:
@@ -252,6 +258,18 @@ def test_a_journal_stays_within_its_bytes_and_forgets_the_oldest(
     assert kept == list(range(kept[0], 60)) and kept[0] > 0
 
 
+def test_a_journal_goes_on_after_a_damaged_page(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    first, second = entries_of(2)
+    Journal(store).append(first)
+    Journal(store).append(second)
+    (tmp_path / "journal" / "00000001.json").write_bytes(b"torn")
+    again = Journal(store)
+    assert again.last == first.number
+    again.append(second)
+    assert sorted(store.sizes("journal")) == ["00000000.json", "00000001.json", "00000002.json"]
+
+
 def test_a_damaged_page_is_named(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     Journal(store).append(entries_of(1)[0])
@@ -259,6 +277,20 @@ def test_a_damaged_page_is_named(tmp_path: Path) -> None:
     page.write_bytes(page.read_bytes().replace(b"busy", b"bXsy"))
     with pytest.raises(Damaged, match=r"00000000\.json: checksum"):
         list(read_journal(store))
+
+
+def test_a_listener_that_raises_does_not_stop_the_loop() -> None:
+    clock = ManualClock()
+    plant = ScriptedPlant([calm()], clock)
+    loop = looped(Asks(Want("a", 3, "busy")), plant, clock, patience_s=10)
+
+    def broken(entry: JournalEntry) -> None:
+        raise KeyError("listener")
+
+    loop.on_decision = broken
+    clock.advance(5)
+    assert loop.step() is not None
+    assert len(plant.applied) == 1
 
 
 def test_a_journal_that_cannot_be_written_does_not_stop_the_loop(tmp_path: Path) -> None:

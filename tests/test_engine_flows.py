@@ -230,3 +230,32 @@ def test_the_chunks_of_a_task_are_dealt_out_evenly_together(spark: SparkSession,
     assert len(given) > 3
     assert all(max(lanes.values()) - min(lanes.values()) <= 1 for lanes in given if len(lanes) == 7)
     assert any(sum(lanes.values()) > 50 for lanes in given)
+
+
+def _waits(row: dict[str, int]) -> dict[str, int]:
+    import time
+
+    time.sleep(0.004)
+    if row["id"] % 100 == 99:
+        raise ValueError("every hundredth")
+    return row
+
+
+def test_replicas_of_an_operator_that_waits_are_served_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "ids"
+    folder.mkdir()
+    flow = numbers(3000, seconds=0.3)
+    flow.map("ask", _waits, after="in", replicas=(1, 6), start=6, waits=True)
+    flow.filter("even", lambda row: row["id"] % 2 == 0, after="ask", chain=True, waits=True)
+    flow.sink("store", files_by_delivery(folder), after="even", replicas=(1, 3), start=3, waits=True)
+    ticks: list[Tick] = []
+    with run(flow, str(tmp_path / "base"), spark=spark) as handle:
+        handle.subscribe(ticks.append)
+        finish(handle)
+        audit, dead = handle.audit(), handle.dead_letters()
+    assert ids_in(folder) == Counter(number for number in range(3000) if number % 2 == 0)
+    assert (audit.problems, audit.duplicates, audit.queued) == ((), 0, 0)
+    assert dead.num_rows == audit.dropped == 30
+    # Six replicas wait at the same time, in fewer processes than six: together they are busy for longer than the tick is.
+    side = max(sum(r.busy_s for r in t.settled.receipts) / (t.ended_s - t.started_s) for t in ticks)
+    assert side > 2

@@ -11,8 +11,10 @@ from rich.markdown import Markdown
 
 from elastream.cli.apps import add_app_arguments, app_options, load_app
 from elastream.cli.live import watch
-from elastream.control import Guards
+from elastream.control import Guards, checked_td
 from elastream.engine import Settings
+from elastream.errors import SettingError
+from elastream.policies import make_policy
 from elastream.workload import load_trace
 
 
@@ -73,6 +75,11 @@ def _policies(args: argparse.Namespace) -> int:
     from elastream.bench.policies import Trial, compare, outcome_table
 
     console = Console(stderr=args.json, highlight=False)
+    checked_td(args.td)
+    for word in args.policies:
+        make_policy(word.partition("@")[0])
+    if args.trace is None and (args.speed != 1.0 or args.scale != 1.0):
+        raise SettingError("--speed and --scale change a trace; name one with --trace")
     arrivals = load_trace(args.trace, speed=args.speed, scale=args.scale) if args.trace else None
     settings = Settings(q_size=args.q_size, on_full=args.on_full, t_out_s=args.t_out)
     trials: list[Trial] = []

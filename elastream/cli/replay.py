@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from elastream.control import Guards, JournalEntry, read_journal
+from elastream.control import JournalEntry, read_journal
 from elastream.control.replay import Replayed, replay
 from elastream.errors import SettingError
 from elastream.lanes import Store
@@ -29,7 +29,7 @@ def main(args: argparse.Namespace) -> int:
     entries = list(read_journal(Store(args.run)))
     if not entries:
         raise SettingError(f"replay {args.run}: no journal there; it is written by runs with --policy")
-    played = list(replay(entries, make_policy(args.policy), Guards()))
+    played = list(replay(entries, make_policy(args.policy)))
     if args.json:
         sys.stdout.write(json.dumps(_document(entries, played, args.policy)) + "\n")
     else:

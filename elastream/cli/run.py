@@ -15,11 +15,11 @@ from elastream.apps import BUILT_IN
 from elastream.cli.apps import add_app_arguments, app_options, load_app
 from elastream.cli.live import watch
 from elastream.cli.summary import print_summary
-from elastream.control import Guards
+from elastream.control import Guards, checked_td
 from elastream.engine import Handle, Settings, run
 from elastream.engine.recording import Recorder, events_of
 from elastream.errors import SettingError
-from elastream.policies import POLICIES
+from elastream.policies import POLICIES, make_policy
 from elastream.scoring import write_report
 from elastream.topology import Graph
 from elastream.workload import load_trace
@@ -74,11 +74,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     if args.trace is None and (args.speed != 1.0 or args.scale != 1.0):
         raise SettingError("--speed and --scale change a trace; name one with --trace")
+    if args.policy is None:
+        for option in ("slots", "cooldown", "largest_step", "dry_run"):
+            if getattr(args, option):
+                raise SettingError(f"--{option.replace('_', '-')} needs a policy; name one with --policy")
+    else:
+        make_policy(args.policy)
+    settings = Settings(q_size=args.q_size, on_full=args.on_full, t_out_s=args.t_out, on_error=args.on_error)
+    guards = Guards(args.slots, args.cooldown, args.largest_step, args.slack, args.dry_run)
+    checked_td(args.td)
     arrivals = load_trace(args.trace, speed=args.speed, scale=args.scale) if args.trace else None
     graph = load_app(args.app, arrivals, app_options(args))
-    settings = Settings(q_size=args.q_size, on_full=args.on_full, t_out_s=args.t_out, on_error=args.on_error)
     schedule = parse_schedule(args.replicas, graph)
-    guards = Guards(args.slots, args.cooldown, args.largest_step, args.slack, args.dry_run)
     report = run_and_report(
         graph,
         settings,

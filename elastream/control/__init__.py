@@ -5,7 +5,7 @@ Read in that order. A policy proposes, guards dispose, the journal remembers. Kn
 
 from elastream.control.guards import Guards
 from elastream.control.journal import Journal, JournalEntry, read_journal
-from elastream.control.loop import ControlLoop
+from elastream.control.loop import ControlLoop, checked_td
 from elastream.control.observation import Observation, OperatorObservation, ReplicaObservation
 from elastream.control.plant import Plant
 from elastream.control.proposal import Decision, Policy, Proposal, Want
@@ -23,5 +23,6 @@ __all__ = [
     "Proposal",
     "ReplicaObservation",
     "Want",
+    "checked_td",
     "read_journal",
 ]

@@ -1,5 +1,6 @@
 """Analyze: ask the policy what it wants. Whatever a policy does, the stream goes on: this room makes sure of it."""
 
+import math
 import threading
 from dataclasses import dataclass
 
@@ -22,16 +23,16 @@ def analyze(policy: Policy, observation: Observation) -> Analysis:
     """Ask, and check the answer."""
     try:
         proposal = policy.propose(observation)
-    except Exception as error:
+        nonsense = _nonsense(proposal, observation)
+    except BaseException as error:
         return Analysis(None, f"policy {policy.name!r} raised {type(error).__name__}: {error}")
-    nonsense = _nonsense(proposal, observation)
     return Analysis(None, f"policy {policy.name!r}: {nonsense}") if nonsense else Analysis(proposal)
 
 
 def _nonsense(proposal: object, observation: Observation) -> str | None:
     """What is wrong with an answer, if anything is."""
-    if not isinstance(proposal, Proposal):
-        return f"expected a Proposal, got {type(proposal).__name__}"
+    if not isinstance(proposal, Proposal) or not isinstance(proposal.wants, tuple):
+        return f"expected a Proposal with a tuple of wants, got {type(proposal).__name__}"
     known = {operator.operator for operator in observation.scalable()}
     seen: set[str] = set()
     for want in proposal.wants:
@@ -43,6 +44,10 @@ def _nonsense(proposal: object, observation: Observation) -> str | None:
             return f"operator {want.operator!r} is named twice"
         if isinstance(want.replicas, bool) or not isinstance(want.replicas, int):
             return f"operator {want.operator!r}: expected a whole number of replicas, got {want.replicas!r}"
+        if not isinstance(want.reason, str):
+            return f"operator {want.operator!r}: expected a reason in words, got {want.reason!r}"
+        if want.need is not None and not (type(want.need) in (int, float) and math.isfinite(want.need)):
+            return f"operator {want.operator!r}: expected a need that is a number or None, got {want.need!r}"
         seen.add(want.operator)
     return None
 

@@ -12,7 +12,7 @@ class Guards:
     """Limits on what any policy may do. Every operator's own (min, max) always holds."""
 
     slots: int | None = None
-    """The most replicas of all operators together; None: as many as tasks can run at once."""
+    """The most replicas of all operators that do not wait, together; None: as many as tasks can run at once."""
 
     cooldown_s: float = 0.0
     """An operator that was rescaled stays as it is for this long."""

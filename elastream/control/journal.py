@@ -6,14 +6,19 @@ An entry is JSON; entries are kept in sealed files of a bounded size, the newest
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from elastream.control.guards import Guards
 from elastream.control.observation import Observation
 from elastream.control.proposal import Decision, Proposal
+from elastream.errors import Damaged
 from elastream.lanes import Store
 from elastream.lanes.sealed import seal_body, unseal
+
+log = logging.getLogger("elastream.control")
 
 FOLDER = "journal"
 
@@ -37,12 +42,15 @@ class JournalEntry:
     """Why there is no proposal."""
     thought_ms: float = 0.0
     """From the end of the interval to the decision."""
+    guards: Guards = field(default_factory=Guards)
+    """Those that disposed."""
 
     def to_json(self) -> dict[str, Any]:
         return vars(self) | {
             "observation": self.observation.to_json(),
             "proposal": self.proposal.to_json() if self.proposal else None,
             "decisions": [vars(decision) for decision in self.decisions],
+            "guards": vars(self.guards),
         }
 
     @classmethod
@@ -54,6 +62,7 @@ class JournalEntry:
                 "observation": Observation.from_json(document["observation"]),
                 "proposal": Proposal.from_json(proposal) if proposal else None,
                 "decisions": tuple(Decision.from_json(decision) for decision in document["decisions"]),
+                "guards": Guards(**document["guards"]),
             }
         )
 
@@ -69,9 +78,14 @@ class Journal:
         self._bytes = 0
         self.last = -1
         """The number of the newest entry."""
+        for name in reversed(self._sizes):
+            try:
+                self.last = int(_read_page(store, name)[-1]["number"])
+                break
+            except Damaged as error:
+                # The stream does not depend on its journal.
+                log.warning("%s; the journal goes on after it", error)
         if self._sizes:
-            newest = _read_page(store, _name(self._page))
-            self.last = int(newest[-1]["number"])
             self._turn()
 
     def append(self, entry: JournalEntry) -> None:

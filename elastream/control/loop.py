@@ -17,6 +17,12 @@ from elastream.errors import SettingError
 log = logging.getLogger("elastream.control")
 
 
+def checked_td(td_s: float) -> float:
+    if not 0 < td_s < float("inf"):
+        raise SettingError(f"td_s must be more than 0, got {td_s:g}")
+    return td_s
+
+
 class ControlLoop:
     """Keeps one plant at the size that one policy wants, within the guards."""
 
@@ -31,14 +37,12 @@ class ControlLoop:
         clock: Callable[[], float],
         patience_s: float = PATIENCE_S,
     ) -> None:
-        if not td_s > 0:
-            raise SettingError(f"td_s must be more than 0, got {td_s}")
         self._plant = plant
         self._policy = policy
         self._guards = guards
         self._journal = journal
         self._clock = clock
-        self._monitor = Monitor(plant, td_s)
+        self._monitor = Monitor(plant, checked_td(td_s))
         self._analyst = Analyst(policy, td_s, patience_s)
         self._seen: Observation | None = None
         self._ended_s = 0.0
@@ -72,15 +76,25 @@ class ControlLoop:
             log.warning("%s; the sizes stay", analysis.error)
         else:
             decisions = plan(observation, analysis.proposal, self._guards, self._rescaled_s)
-            for rescale in execute(self._plant, decisions, analysis.proposal.restart):
+            for rescale in execute(self._plant, decisions, bool(analysis.proposal.restart)):
                 self._rescaled_s[rescale.operator] = observation.ended_s
         self._number += 1
         thought_ms = round((self._clock() - self._ended_s) * 1e3, 3)
         entry = JournalEntry(
-            self._number, self._policy.name, observation, analysis.proposal, decisions, analysis.error, thought_ms
+            self._number,
+            self._policy.name,
+            observation,
+            analysis.proposal,
+            decisions,
+            analysis.error,
+            thought_ms,
+            self._guards,
         )
         self._write(entry)
-        self.on_decision(entry)
+        try:
+            self.on_decision(entry)
+        except Exception:
+            log.exception("a listener to decisions raised; the stream goes on")
         return entry
 
     def _write(self, entry: JournalEntry) -> None:

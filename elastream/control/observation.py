@@ -55,6 +55,8 @@ class OperatorObservation:
     role: Role = "operator"
     least: int = 1
     most: int = 1
+    waits: bool = False
+    """Its replicas are threads and need no slots of their own."""
     usable: float = 1.0
     """The share of the time that a replica can serve; the rest goes to what a tick costs."""
 

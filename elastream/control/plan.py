@@ -26,7 +26,8 @@ def plan(
         _note(said, why)
         sizes[want.operator] = size
     slots = guards.slots if guards.slots is not None else observation.slots
-    fitting = within_slots(slots, sizes, before)
+    needing = [operator.operator for operator in observation.scalable() if not operator.waits]
+    fitting = sizes | within_slots(slots, {n: sizes[n] for n in needing}, {n: before[n] for n in needing})
     decisions = []
     for want in proposal.wants:
         name, said = want.operator, vetoes[want.operator]

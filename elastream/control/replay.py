@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from elastream.control.analyze import analyze
-from elastream.control.guards import Guards
 from elastream.control.journal import JournalEntry
 from elastream.control.plan import plan
 from elastream.control.proposal import Policy
@@ -30,8 +29,8 @@ class Replayed:
         return self.recorded != self.would_be
 
 
-def replay(entries: Iterable[JournalEntry], policy: Policy, guards: Guards) -> Iterator[Replayed]:
-    """The policy sees the observations in their order, as it would have live."""
+def replay(entries: Iterable[JournalEntry], policy: Policy) -> Iterator[Replayed]:
+    """The policy sees the observations in their order, as it would have live, and the same guards dispose."""
     first_s: float | None = None
     rescaled_s: dict[str, float] = {}
     for entry in entries:
@@ -41,7 +40,7 @@ def replay(entries: Iterable[JournalEntry], policy: Policy, guards: Guards) -> I
         analysis = analyze(policy, seen)
         decisions = {}
         if analysis.proposal is not None:
-            decisions = {d.operator: d for d in plan(seen, analysis.proposal, guards, rescaled_s)}
+            decisions = {d.operator: d for d in plan(seen, analysis.proposal, entry.guards, rescaled_s)}
         for operator in seen.scalable():
             name = operator.operator
             decision = decisions.get(name)

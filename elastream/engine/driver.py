@@ -1,20 +1,21 @@
 """The driver's part of a tick: receipts in, one entry committed, the next plan in the mailbox.
 
-All of it runs in Spark's stream thread, between two batches: no thread of its own, no lock but for the numbers that
-other threads ask for.
+All of it runs in Spark's stream thread, between two batches, or while the query stands still in a restart: no lock but for
+the numbers that other threads ask for.
 """
 
 import math
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from elastream.control import Observation
 from elastream.engine.estimates import Estimates
 from elastream.engine.first_plan import continued_plan, dropping, first_sizes
 from elastream.engine.loads import Loads
 from elastream.engine.measure import Measurements, Scene, Tick
-from elastream.engine.planner import WAITING_TASKS, Plan, make_plan, make_tasks
+from elastream.engine.planner import WAITING_TASKS, Plan, left_after, make_plan, make_tasks
 from elastream.engine.settings import Settings
 from elastream.engine.settle import Settled, by_chain, settle
 from elastream.engine.source_states import check_checkpoint, exhausted, next_due_s, states_after, unread
@@ -22,6 +23,7 @@ from elastream.engine.tick_source import Mail, Mailbox
 from elastream.engine.work import Receipt, TaskWork
 from elastream.errors import BaseInUse, BaseUnusable, SettingError
 from elastream.lanes import Book, Cleanup, Entry, Hold, LaneId, Ledger, Store
+from elastream.lanes.book import Counts
 from elastream.lanes.readers import acknowledged
 from elastream.topology import Graph, Kind
 
@@ -63,12 +65,15 @@ class Driver:
         self._measurements = Measurements(graph, slots)
         self._loads = Loads(graph, td_s)
         self.td_s = td_s
+        self._interval_s = 0.0
         self._asked: dict[str, int] = {}
         self._lock = threading.Lock()
         self._started_s = 0.0
         self._not_before_s = 0.0
         self._stopping = False
         self._restarting = False
+        self._lost: dict[str, Counts] = {}
+        """What a restart dropped and no tick has told of yet."""
         self.restart = threading.Event()
         """Set when the query shall be stopped and started again, what is queued being lost."""
         self.parked = threading.Event()
@@ -79,6 +84,8 @@ class Driver:
         self.on_tick: Callable[[Tick], None] = lambda tick: None
         self.control: Callable[[], object] | None = None
         """The control loop's step, called after every tick."""
+        self.elastic = False
+        """True when the control loop gives more replicas to operators that fall behind."""
 
     # -- before the first tick
 
@@ -121,19 +128,21 @@ class Driver:
     # -- a restart
 
     def request_restart(self) -> None:
-        """No tick comes after the next one until the query has been started again."""
+        """No tick comes until the query has been started again."""
         self._restarting = True
 
     def lose_queues(self) -> None:
         """While the query stands still: what waits is dropped, and counted. Tuples that have left stay where they are."""
         names = tuple(operator.name for operator in self._graph.served if operator.kind is not Kind.OUTPUT)
-        self._plan_and_write(dropping(self._book, names, self._clock()), frozenset())
+        entry = dropping(self._book, names, self._clock())
+        self._lost = entry.counts
+        self._plan_and_write(entry, frozenset())
 
     def resume(self) -> None:
-        """The query runs again."""
+        """The next tick may come; called before the query runs again."""
         self._restarting = False
-        self._send()
         self.restart.clear()
+        self._send()
 
     # -- a tick
 
@@ -143,7 +152,9 @@ class Driver:
             name: tuple(len(self._book.queue(LaneId(name, lane))) for lane in lanes)
             for name, lanes in self._plan.active.items()
         }
-        return TaskWork(self._book.tick + 1, self._plan.planned_s, self._plan.active, queued, {}).to_json()
+        senders = [name for name, _, _ in self._plan.takes] + [source.name for source in self._graph.sources]
+        loads = self._loads.of(self._plan.active, senders, left_after(self._plan, self._book))
+        return TaskWork(self._book.tick + 1, self._plan.planned_s, self._plan.active, queued, {}, loads=loads).to_json()
 
     def is_applied(self, query: str, batch: int) -> bool:
         """True when Spark repeats a batch that the ledger has."""
@@ -171,6 +182,9 @@ class Driver:
         self._measure(settled, now)
         if self.control is not None:
             self.control()
+        elif now - self._interval_s >= self.td_s:
+            # Nobody decides, but routing by load wants to know how it was.
+            self.end_interval()
         self._send()
 
     def _commit_with_plan(self, entry: Entry, settled: Settled) -> None:
@@ -193,7 +207,7 @@ class Driver:
                 active,
                 self._slots,
                 now,
-                elastic=self.control is not None,
+                elastic=self.elastic,
             )
             self._book.plan = self._plan.to_json()
         self._write(Entry(**{**vars(entry), "plan": self._book.plan}))
@@ -233,6 +247,12 @@ class Driver:
         return tuple(read)
 
     def _measure(self, settled: Settled, now: float) -> None:
+        if self._lost:
+            counts: dict[str, Counts] = {name: dict(its) for name, its in settled.counts.items()}
+            for name, its in self._lost.items():
+                mine = counts.setdefault(name, {})
+                mine["overflowed"] = mine.get("overflowed", 0) + its["overflowed"]
+            settled, self._lost = replace(settled, counts=counts), {}
         tick = Tick(
             self._book.tick,
             self._started_s,
@@ -298,6 +318,7 @@ class Driver:
         """Everything since the last time this was asked, by the control loop."""
         with self._lock:
             observation = self._measurements.interval(self._scene())
+        self._interval_s = observation.ended_s
         self._loads.learn(observation)
         return observation
 

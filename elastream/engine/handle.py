@@ -47,6 +47,7 @@ class Handle:
         self._workdir = workdir
         self._closed = False
         self._start = start
+        self._restarting = False
         self._loop = loop
         if loop is not None:
             threading.Thread(target=self._restart_when_asked, name="elastream-restarts", daemon=True).start()
@@ -86,7 +87,7 @@ class Handle:
     @property
     def _runs(self) -> bool:
         """Also between the two queries of a restart."""
-        return self._driver.restart.is_set() or self._query.isActive
+        return self._restarting or self._driver.restart.is_set() or self._query.isActive
 
     @property
     def book(self) -> Book:
@@ -109,8 +110,8 @@ class Handle:
         if self._closed:
             return
         self._driver.request_stop()
-        while self._runs and not self._driver.parked.wait(0.05):
-            pass
+        while self._runs and (self._restarting or not self._driver.parked.wait(0.05)):
+            time.sleep(0.01)
         self._closed = True
         failure = self._failure()
         # Everything committed is committed; how the query goes down does not matter any more.
@@ -126,15 +127,20 @@ class Handle:
         while not self._closed:
             if not self._driver.restart.wait(0.2):
                 continue
+            self._restarting = True
             try:
-                self._query.stop()
+                with contextlib.suppress(PySparkException):
+                    self._query.stop()
                 self._driver.lose_queues()
-                self._query = self._start()
                 self._driver.resume()
+                if not self._driver.parked.is_set():
+                    self._query = self._start()
             except Exception as error:
                 self._driver.error = self._driver.error or error
                 self._driver.restart.clear()
                 return
+            finally:
+                self._restarting = False
 
     def _failure(self) -> ElastreamError | None:
         """Why the run ended by itself, if it did."""

@@ -145,6 +145,7 @@ class Totals:
             role=role,
             least=operator.replicas.least,
             most=operator.replicas.most,
+            waits=operator.waits,
             usable=usable_share(service_s, scene.budget_s, overhead_s),
         )
 

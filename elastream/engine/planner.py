@@ -112,11 +112,14 @@ def make_plan(
     wanted = {
         lane: book.lanes[lane].portion(_quota(estimates, lane.operator, budget_s), MOST_BYTES) for lane in waiting
     }
-    expected = sum(rows * estimates.service_s.get(lane.operator, 0.0) for lane, rows in wanted.items())
+    # Lanes of operators that wait are threads of tasks that are there anyway.
+    tasks = {lane: rows for lane, rows in wanted.items() if not _waits(graph, lane.operator)}
+    expected = sum(rows * estimates.service_s.get(lane.operator, 0.0) for lane, rows in tasks.items())
     crowded = min(1.0, slots * budget_s / expected) if expected else 1.0
     takes = []
     for lane, rows in wanted.items():
-        allowed = min(max(1, int(rows * crowded)), room.for_sender(lane.operator))
+        fits = rows * crowded if lane in tasks else rows
+        allowed = min(max(1, int(fits)), room.for_sender(lane.operator))
         if allowed:
             takes.append((lane.operator, lane.lane, allowed))
     intakes = [
@@ -157,8 +160,10 @@ def make_tasks(
         origin_s = book.sources[intake.source]["origin_s"]
         works.append((WORK_S, SourceWork(**vars(intake), origin_s=origin_s, arrivals=arrivals)))
     senders = [name for name, _, _ in plan.takes] + [intake.source for intake in plan.intakes]
-    given = loads.of(plan.active, senders, _left(plan, book)) if loads else {}
-    waiting = [w for w in works if isinstance(w[1], LaneWork) and w[0] >= SHARED_TASK_S and graph[w[1].operator].waits]
+    given = loads.of(plan.active, senders, left_after(plan, book)) if loads else {}
+    waiting = [
+        w for w in works if isinstance(w[1], LaneWork) and w[0] >= SHARED_TASK_S and _waits(graph, w[1].operator)
+    ]
     shares = [(share, False) for share in _pack([w for w in works if w not in waiting], cores)]
     shares += [(share, True) for share in _level(waiting, min(len(waiting), cores * WAITING_TASKS))]
     tasks = []
@@ -170,7 +175,7 @@ def make_tasks(
     return tasks
 
 
-def _left(plan: Plan, book: Book) -> dict[LaneId, int]:
+def left_after(plan: Plan, book: Book) -> dict[LaneId, int]:
     """What waits in the lanes once the plan has been carried out."""
     taken = {LaneId(operator, lane): rows for operator, lane, rows in plan.takes}
     return {lane: len(queue) - taken.get(lane, 0) for lane, queue in book.lanes.items()}
@@ -198,6 +203,11 @@ def _level(works: list[tuple[float, LaneWork | SourceWork]], bins: int) -> list[
 
 def _is_served(graph: Graph, lane: LaneId) -> bool:
     return lane.operator in graph and graph[lane.operator].kind is not Kind.OUTPUT
+
+
+def _waits(graph: Graph, head: str) -> bool:
+    """All that runs in its task allows threads."""
+    return all(member.waits for member in graph.chain(head))
 
 
 def _has_all(graph: Graph, operator: str, active: dict[str, tuple[int, ...]]) -> bool:

@@ -23,6 +23,7 @@ class Recorder:
         """Why the next change of an operator's replicas happens; whoever asks for it says so here."""
         self._start_s: float | None = None
         self._replicas: dict[str, int] = {}
+        self._applying = 0
         handle.subscribe(self.add)
         handle.on_decision(self.decided)
 
@@ -39,8 +40,13 @@ class Recorder:
         changed = {name: size for name, size in tick.replicas.items() if size != self._replicas.get(name, size)}
         for name, size in changed.items():
             record.rescales.append(Rescale(t_s, name, self._replicas[name], size, self.reasons.pop(name, "asked for")))
+        if self._applying:
+            self._applying -= 1
+            record.rescale_ticks_ms[-1] = max(record.rescale_ticks_ms[-1], seconds * 1e3)
         if changed:
+            # This tick committed the change; the next one routes by it, and the one after that serves the new lanes.
             record.rescale_ticks_ms.append(seconds * 1e3)
+            self._applying = 2
         self._replicas = dict(tick.replicas)
         for name in self._operators:
             counts = tick.settled.counts.get(name, {})

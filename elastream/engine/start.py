@@ -8,7 +8,7 @@ import uuid
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from elastream.control import ControlLoop, Guards, Journal, Policy
+from elastream.control import ControlLoop, Guards, Journal, Policy, checked_td
 from elastream.engine.benchmark import benchmark
 from elastream.engine.branches import ROUTING, branch
 from elastream.engine.driver import Driver
@@ -50,6 +50,9 @@ def run(
     stream flows, its operators are timed for `benchmark_s` seconds. Without one they stay until `handle.scale` is called.
     """
     chosen = make_policy(policy) if isinstance(policy, str) else policy
+    checked_td(td_s)
+    if benchmark_s < 0:
+        raise SettingError(f"benchmark_s must be 0 or more, got {benchmark_s}; 0 means no benchmark")
     graph = topology.build() if isinstance(topology, Topology) else topology
     settings = settings or Settings()
     base = base or tempfile.mkdtemp(prefix="elastream-")
@@ -85,6 +88,7 @@ def run(
 def _loop(driver: Driver, policy: Policy, td_s: float, guards: Guards, store: Store) -> ControlLoop:
     loop = ControlLoop(EnginePlant(driver), policy, td_s=td_s, guards=guards, journal=Journal(store), clock=time.time)
     driver.control = loop.step
+    driver.elastic = policy.start is None and not guards.dry_run
     return loop
 
 

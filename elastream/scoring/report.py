@@ -36,7 +36,7 @@ class Record:
     latencies: Latencies = field(default_factory=Latencies)
     tick_ms: list[float] = field(default_factory=list)
     rescale_ticks_ms: list[float] = field(default_factory=list)
-    """How long the ticks took that applied a rescale."""
+    """For each change of replicas, the longest of the ticks that committed and applied it."""
     rescales: list[Rescale] = field(default_factory=list)
     pools: dict[str, int] = field(default_factory=dict)
     """The operators whose replicas can be changed, and the most each may have."""
