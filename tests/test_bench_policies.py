@@ -32,5 +32,6 @@ def test_policies_are_compared_on_the_same_workload(tmp_path: Path, capsys: pyte
 def test_a_decision_is_timed_for_graphs_of_many_sizes() -> None:
     times = bench_decisions("ds2")
     assert [(time.operators, time.lanes) for time in times] == [(10, 80), (100, 800), (1000, 8000)]
-    assert all(time.ms > 0 for time in times)
+    # A hundred times the operators: not much more than a hundred times as long, however fast the machine is.
+    assert times[2].ms < 300 * times[0].ms
     assert "| 1000 | 8000 |" in decision_table(times)

@@ -166,8 +166,13 @@ def test_dabs_rescales_by_a_restart_that_loses_what_is_queued(spark: SparkSessio
     flow.sink("store", files_by_delivery(folder), after="slow")
     queries: set[str] = set()
     ticks: list[Tick] = []
+
+    def at_each_tick(tick: Tick) -> None:
+        queries.add(str(handle._query.runId))
+        ticks.append(tick)
+
     with run(flow, str(tmp_path / "base"), spark=spark, policy="dabs", td_s=2.5, benchmark_s=0.5) as handle:
-        handle.subscribe(lambda tick: (queries.add(str(handle._query.runId)), ticks.append(tick)))  # type: ignore[func-returns-value]
+        handle.subscribe(at_each_tick)
         finish(handle)
         audit = handle.audit()
     assert len(queries) > 1, "the query was never started again"

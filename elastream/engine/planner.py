@@ -161,10 +161,12 @@ def make_tasks(
         works.append((WORK_S, SourceWork(**vars(intake), origin_s=origin_s, arrivals=arrivals)))
     senders = [name for name, _, _ in plan.takes] + [intake.source for intake in plan.intakes]
     given = loads.of(plan.active, senders, left_after(plan, book)) if loads else {}
-    waiting = [
-        w for w in works if isinstance(w[1], LaneWork) and w[0] >= SHARED_TASK_S and _waits(graph, w[1].operator)
-    ]
-    shares = [(share, False) for share in _pack([w for w in works if w not in waiting], cores)]
+    waiting: list[tuple[float, LaneWork | SourceWork]] = []
+    others: list[tuple[float, LaneWork | SourceWork]] = []
+    for seconds, its in works:
+        long_waits = seconds >= SHARED_TASK_S and isinstance(its, LaneWork) and _waits(graph, its.operator)
+        (waiting if long_waits else others).append((seconds, its))
+    shares = [(share, False) for share in _pack(others, cores)]
     shares += [(share, True) for share in _level(waiting, min(len(waiting), cores * WAITING_TASKS))]
     tasks = []
     for share, side_by_side in shares:
