@@ -17,6 +17,7 @@ import pytest
 from flows import each_once, finish
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parts import skip_or_fail
 from postgres import PASSWORD, PASSWORD_IN_URL, NoServer, Server, postgres_server
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
@@ -31,6 +32,7 @@ from elastream.apps.dns_model import as_parsed, dns_model, feature_rows
 from elastream.apps.dns_names import benign_names, generated_names
 from elastream.apps.dns_payload import dns_payload
 from elastream.apps.linear_model import most_likely
+from elastream.apps.load import load_app
 from elastream.apps.payload_files import MOST_ENTRIES, read_names
 from elastream.apps.results_table import Table
 from elastream.apps.sqlite_results import SqliteResults
@@ -39,7 +41,6 @@ from elastream.apps.tweet_models import accounts_as_parsed, author_model, kind_m
 from elastream.apps.tweet_parsing import PARSED, parse_tweets
 from elastream.apps.tweet_payload import tweet_payload
 from elastream.apps.tweet_texts import LabelledText, labelled_texts
-from elastream.cli.apps import load_app
 from elastream.engine.functions import apply
 from elastream.errors import OperatorFailed, SettingError
 from elastream.topology import DUE, Kind, Operator, OperatorName, Replicas, parse_schema, stored
@@ -61,7 +62,7 @@ def server() -> Iterator[Server]:
         with postgres_server() as running:
             yield running
     except NoServer as reason:
-        pytest.skip(str(reason))
+        skip_or_fail(str(reason))
 
 
 # What the classifiers know

@@ -45,9 +45,9 @@ def app_file(folder: Path, seconds: float) -> str:
         (["run", "nowhere.py:app"], "app 'nowhere.py:app': no file nowhere.py"),
         (
             ["run", "tweets", "--trace", "mars"],
-            "trace 'mars': neither a file nor one of covid_tweets, worldcup98_matchday",
+            "workload 'mars': no such trace, file or shape",
         ),
-        (["run", "tweets", "--speed", "3"], "--speed and --scale change a trace; name one with --trace"),
+        (["run", "tweets", "--speed", "3"], "--speed, --scale and --spike change a trace; name one with --trace"),
         (["run", "tweets", "--replicas", "content=many"], "--replicas 'content=many': expected OPERATOR=NUMBER@SECOND"),
         (
             ["run", "tweets", "--replicas", "contnet=3"],
@@ -89,6 +89,7 @@ def test_run_prints_one_json_document_and_audit_agrees(tmp_path: Path) -> None:
         ("slow", 1, 3, "by hand, at 1 s")
     ]
     assert sorted(path.name for path in report.iterdir()) == [
+        "latency.parquet",
         "report.html",
         "report.json",
         "report.png",

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -47,28 +48,38 @@ def watched(spark: SparkSession, flow: Topology, base: Path, intervals: int, pol
 
 
 def test_the_number_psps_asks_for_keeps_up_and_one_fewer_does_not(spark: SparkSession, tmp_path: Path) -> None:
+    # Other work on the machine changes what a replica can use of its time. Only runs on the same machine can be compared.
+    for attempt in range(4):
+        if _four_keep_up_and_three_do_not(spark, tmp_path / str(attempt)):
+            return
+    raise AssertionError("the machine never was the same for as long as the three runs take")
+
+
+def _four_keep_up_and_three_do_not(spark: SparkSession, base: Path) -> bool:
+    """False if a replica could use another share of its time in one of the runs than in the others."""
     # How much of its time can a replica use here? Ask three that have more than they can do.
-    probe = watched(spark, slow(300, 60, (3, 3), 3), tmp_path / "probe", 12, "static:replicas=3")[-1].observation
+    probe = watched(spark, slow(300, 60, (3, 3), 3), base / "probe", 12, "static:replicas=3")[-1].observation
     seen = probe.operators["slow"]
-    assert seen.busy_seconds / (3 * probe.seconds) == pytest.approx(seen.usable, rel=0.1)
     rate = 3.5 * seen.usable / seen.service_seconds
-
-    def with_replicas(number: int) -> tuple[int, float]:
-        """What PSPS asks for most of the time, and how many seconds of input wait after eight intervals."""
-        flow = slow(rate, 60, (number, number), number)
-        entries = watched(spark, flow, tmp_path / f"r{number}", 8, "psps")
-        asked = Counter(entry.decisions[0].asked for entry in entries[3:]).most_common(1)[0][0]
-        return asked, entries[-1].observation.operators["slow"].queued / rate
-
-    asked, waiting = with_replicas(4)
+    four = watched(spark, slow(rate, 60, (4, 4), 4), base / "four", 8, "psps")[3:]
+    three = watched(spark, slow(rate, 60, (3, 3), 3), base / "three", 8, "psps")[3:]
+    for entries in (four, three):
+        share = median(e.observation.operators["slow"].usable for e in entries)
+        if abs(share / seen.usable - 1) > 0.08:
+            return False
+    assert seen.busy_seconds / (3 * probe.seconds) == pytest.approx(seen.usable, rel=0.1)
+    asked = Counter(entry.decisions[0].asked for entry in four).most_common(1)[0][0]
+    waiting = four[-1].observation.operators["slow"].queued / rate
     assert asked in (4, 5)
     # Equation 1 without the usable share would have asked for fewer.
     assert math.ceil(rate * seen.service_seconds) < 4
-    asked_of_fewer, waiting_of_fewer = with_replicas(3)
+    asked_of_fewer = Counter(entry.decisions[0].asked for entry in three).most_common(1)[0][0]
+    waiting_of_fewer = three[-1].observation.operators["slow"].queued / rate
     assert asked_of_fewer >= 4
     # In front of enough replicas waits what the ticks need; in front of one fewer it piles up.
     assert waiting < 0.6
     assert waiting_of_fewer > 2 * waiting
+    return True
 
 
 class Fails:
@@ -183,6 +194,98 @@ def test_dabs_rescales_by_a_restart_that_loses_what_is_queued(spark: SparkSessio
     assert audit.entered == audit.finished + audit.dropped == 3000
     stored = ids_in(folder)
     assert stored.total() == len(stored) == audit.finished
+
+
+class Restarts:
+    """One more replica each time, by a restart."""
+
+    name = "restarts"
+    start = None
+
+    def propose(self, seen: Observation) -> Proposal:
+        wants = tuple(Want(o.operator, min(o.replicas + 1, 4), "one more") for o in seen.scalable())
+        return Proposal(wants, restart=True)
+
+
+def ids_from_files(folder: Path) -> Topology:
+    """A streaming DataFrame as the source: two files of ids a tick."""
+
+    def read(spark: SparkSession) -> Any:
+        return spark.readStream.schema("id long").option("maxFilesPerTrigger", 2).json(str(folder))
+
+    return Topology("files").source("in", sources.dataframe(read, schema="id long"))
+
+
+def write_ids(folder: Path, first: int, stop: int, per_file: int) -> None:
+    folder.mkdir(exist_ok=True)
+    for begin in range(first, stop, per_file):
+        # Under a name that Spark does not read, until it is whole.
+        unready = folder / f".{begin}"
+        unready.write_text("\n".join(json.dumps({"id": number}) for number in range(begin, begin + per_file)))
+        unready.rename(folder / f"{begin:09}.json")
+
+
+def test_a_restart_takes_up_a_streaming_dataframe_where_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    write_ids(tmp_path / "in", 0, 3000, 50)
+    flow = ids_from_files(tmp_path / "in").map("slow", takes_ten_ms, after="in", replicas=(1, 4))
+    flow.output("out", after="slow")
+    queries: set[str] = set()
+    with run(flow, str(tmp_path / "base"), spark=spark, policy=Restarts(), td_s=1.0, benchmark_s=0) as handle:
+        handle.subscribe(lambda tick: queries.add(str(handle._query.runId)))
+        until = time.monotonic() + 90
+        while (handle.audit().entered < 3000 or handle.observe(0.1).queued) and time.monotonic() < until:
+            handle.await_end(0.1)
+        audit = handle.audit()
+        found = ids_of(handle)
+    assert len(queries) > 2, "the query was not started again"
+    assert audit.problems == ()
+    # Each file was read once; what did not come out was lost with the queues, and counted.
+    assert audit.entered == 3000 == audit.finished + audit.dropped
+    assert found.total() == len(found) == audit.finished
+    assert audit.dropped > 0
+
+
+def test_a_run_that_is_stopped_while_it_restarts_can_be_gone_on_with(spark: SparkSession, tmp_path: Path) -> None:
+    flow = Topology("t").source("in", sources.replay(constant(300, 8)))
+    flow.map("slow", takes_ten_ms, after="in", replicas=(1, 4)).output("out", after="slow")
+    graph, base = flow.build(), str(tmp_path / "base")
+    with run(graph, base, spark=spark, policy=Restarts(), td_s=0.8, benchmark_s=0) as handle:
+        asked = handle._driver.restart
+        assert asked.wait(60), "no restart was asked for"
+        handle.stop()
+        assert not handle.active
+        before = handle.audit()
+    assert before.problems == ()
+    with run(graph, base, spark=spark) as handle:
+        finish(handle)
+        audit = handle.audit()
+        found = ids_of(handle)
+    assert audit.problems == ()
+    assert audit.entered == 2400 == audit.finished + audit.dropped
+    assert found.total() == len(found) == audit.finished
+
+
+def test_a_policy_sizes_two_sources_with_bounded_queues_and_a_limit_of_age(spark: SparkSession, tmp_path: Path) -> None:
+    flow = Topology("t").source("left", sources.replay(constant(150, 8)))
+    flow.source("right", sources.replay(constant(100, 8), "id long", lambda n: {"id": n + 10_000}))
+    flow.map("slow", takes_ten_ms, after=["left", "right"], replicas=(1, 8)).output("out", after="slow")
+    settings = Settings(q_size=60, on_full="drop", t_out_s=1.5)
+    with run(flow, str(tmp_path), spark=spark, policy="psps", td_s=1.0, settings=settings, benchmark_s=0.5) as handle:
+        finish(handle)
+        audit, found = handle.audit(), ids_of(handle)
+    assert audit.problems == ()
+    assert audit.entered == 2000 == audit.finished + audit.dropped
+    assert found.total() == len(found) == audit.finished
+    entries = list(read_journal(Store(str(tmp_path))))
+    # Both sources are input, and the operator got what it got from each of them.
+    assert sum(entry.observation.entered for entry in entries) <= 2000
+    of_each = {
+        name: sum(entry.observation.operators["slow"].received_from[name] for entry in entries)
+        for name in ("left", "right")
+    }
+    assert of_each["left"] > of_each["right"] > 0
+    # Two and a half seconds of work come in a second: it grew, and what was lost is what the bounds say.
+    assert max(decision.after for entry in entries for decision in entry.decisions) >= 4
 
 
 def test_operators_are_timed_before_the_stream_flows_and_sinks_are_left_alone(

@@ -43,13 +43,14 @@ def topology(
     of every tuple in every operator.
     """
     each = service(grouping, replicas, service_ms)
-    make = dns_payload(payload)
+    arrivals = arrivals or usual_arrivals()
+    make = dns_payload(payload, arrivals.keys)
     store = results_in(database, "queries", JUDGED)
     model = dns_model()
     app = Topology("dns")
     app.source(
         "queries",
-        sources.replay(arrivals or usual_arrivals(), "id long, client string, kind string, name string", make),
+        sources.replay(arrivals, "id long, client string, kind string, name string", make),
     )
     app.batch("parse", each.of(parse_queries), after="queries", schema=PARSED, **each.how)
     app.batch("features", each.of(Measure(model.bigrams)), after="parse", schema=MEASURED, **each.how)

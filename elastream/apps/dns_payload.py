@@ -1,7 +1,7 @@
 """DNS queries: a tuple's number enters, who asked for which name leaves, the same each time.
 
 Names wait in a pool. Unless they come from a file, most are ordinary, some were made by an algorithm, and a few break
-the rules of DNS, as in every real stream.
+the rules of DNS, as in every real stream. The workload's hot keys are names.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from elastream.apps.dns_names import benign_names, generated_names
 from elastream.apps.dns_words import SUBDOMAINS
 from elastream.apps.payload_files import read_names
 from elastream.apps.scatter import Numbers, scattered
+from elastream.workload import EQUAL, KeyChoice, Keys
 
 NAMES, CLIENTS = 4000, 1000
 
@@ -27,22 +28,28 @@ class DnsPayload:
     names: pa.Array
     clients: pa.Array
     kinds: pa.Array
+    name_of: KeyChoice
+    """Which name a query asks for: in a data spike many ask for a few names."""
 
     def __call__(self, numbers: Numbers) -> dict[str, pa.Array]:
         return {
             "id": pa.array(numbers),
             "client": self.clients.take(pa.array(scattered(numbers, len(self.clients)))),
             "kind": self.kinds.take(pa.array(scattered(numbers + 1, len(self.kinds)))),
-            "name": self.names.take(pa.array(numbers % len(self.names))),
+            "name": self.names.take(pa.array(self.name_of(numbers, numbers % len(self.names)))),
         }
 
 
-def dns_payload(file: str | None = None) -> DnsPayload:
-    """Names from the file (one a line, or the column host of a .csv), else generated."""
+def dns_payload(file: str | None = None, keys: Keys = EQUAL) -> DnsPayload:
+    """Names from the file (one a line, or the column host of a .csv), else generated.
+
+    `keys` are those of the workload; its hot keys are names.
+    """
     random = Random(53)
     names = read_names(file) if file else _names(random)
     clients = [f"10.{n % 4}.{n // 4 % 256}.{n * 7 % 254 + 1}" for n in range(CLIENTS)]
-    return DnsPayload(pa.array(names), pa.array(clients), pa.array(_KINDS))
+    name_of = keys.among(len(names))
+    return DnsPayload(pa.array(names), pa.array(clients), pa.array(_KINDS), name_of)
 
 
 def _names(random: Random) -> list[str]:

@@ -1,7 +1,8 @@
 """Tweets as the Twitter API gives them: a tuple's number enters, a JSON document leaves, the same one each time.
 
 Nothing is drawn when a tuple is made. Texts and authors wait in two pools, already written as JSON; the number chooses
-one of each, and goes in as the id. So there are far more tweets than entries in the pools.
+one of each, and goes in as the id. So there are far more tweets than entries in the pools. The workload's hot keys are
+authors.
 """
 
 import json
@@ -17,6 +18,7 @@ from elastream.apps.payload_files import read_tsv
 from elastream.apps.scatter import Numbers, scattered
 from elastream.apps.tweet_texts import labelled_texts
 from elastream.errors import SettingError
+from elastream.workload import EQUAL, KeyChoice, Keys
 
 TEXTS, AUTHORS = 4000, 2000
 
@@ -31,18 +33,23 @@ class TweetPayload:
     """JSON between the id and the user."""
     authors: pa.Array
     """JSON from the user to the end."""
+    author_of: KeyChoice
+    """Which author a tweet has: in a data spike a few of them write much of what comes."""
 
     def __call__(self, numbers: Numbers) -> dict[str, pa.Array]:
         ids = pa.array(numbers)
         words = ids.cast(pa.string())
         texts = self.texts.take(pa.array(numbers % len(self.texts)))
-        authors = self.authors.take(pa.array(scattered(numbers, len(self.authors))))
+        authors = self.authors.take(pa.array(self.author_of(numbers, scattered(numbers, len(self.authors)))))
         raw = pc.binary_join_element_wise('{"id": ', words, ', "id_str": "', words, '", ', texts, authors, "")
         return {"id": ids, "raw": raw}
 
 
-def tweet_payload(file: str | None = None) -> TweetPayload:
-    """Texts from the file (a TSV with created_at and text), else generated. Authors are generated in both cases."""
+def tweet_payload(file: str | None = None, keys: Keys = EQUAL) -> TweetPayload:
+    """Texts from the file (a TSV with created_at and text), else generated. Authors are generated in both cases.
+
+    `keys` are those of the workload; its hot keys are authors.
+    """
     random = Random(2020)
     accounts = [account for account, _ in labelled_accounts(AUTHORS, random)]
     if file is None:
@@ -52,7 +59,11 @@ def tweet_payload(file: str | None = None) -> TweetPayload:
         ]
     else:
         texts = [(_time(file, line, when), text) for line, (when, text) in read_tsv(file, ("created_at", "text"))]
-    return TweetPayload(pa.array([text_json(*text) for text in texts]), pa.array([author_json(a) for a in accounts]))
+    return TweetPayload(
+        pa.array([text_json(*text) for text in texts]),
+        pa.array([author_json(account) for account in accounts]),
+        keys.among(len(accounts)),
+    )
 
 
 def text_json(created: datetime, text: str) -> str:

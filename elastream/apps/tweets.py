@@ -36,12 +36,13 @@ def topology(
     of every tuple in every operator.
     """
     each = service(grouping, replicas, service_ms)
-    make = tweet_payload(payload)
+    arrivals = arrivals or usual_arrivals()
+    make = tweet_payload(payload, arrivals.keys)
     store = results_in(database, "tweets", STORED)
     content = ClassifyText(topic_model(), "topic", "topic_share")
     author = ClassifyAuthor(author_model(), tuple(STORED.names[:-2]))
     app = Topology("tweets")
-    app.source("tweets", sources.replay(arrivals or usual_arrivals(), "id long, raw string", make))
+    app.source("tweets", sources.replay(arrivals, "id long, raw string", make))
     app.batch("parse", each.of(parse_tweets), after="tweets", schema=PARSED, **each.how)
     app.batch("content", each.of(content), after="parse", schema=WITH_TOPIC, **each.how)
     app.batch("author", each.of(author), after="content", schema=STORED, **each.how)

@@ -42,14 +42,15 @@ def topology(
     of every tuple in every operator.
     """
     each = service(grouping, replicas, service_ms)
-    make = tweet_payload(payload)
+    arrivals = arrivals or usual_arrivals()
+    make = tweet_payload(payload, arrivals.keys)
     store = results_in(database, "complex_tweets", STORED)
     kind = ClassifyText(kind_model(), "kind", "kind_share")
     topic = Branch(ClassifyText(topic_model(), "topic", "share"), absent="sentiment")
     sentiment = Branch(ClassifyText(mood_model(), "sentiment", "share"), absent="topic")
     author = ClassifyAuthor(author_model(), tuple(STORED.names[:-2]))
     app = Topology("tweets-complex")
-    app.source("tweets", sources.replay(arrivals or usual_arrivals(), "id long, raw string", make))
+    app.source("tweets", sources.replay(arrivals, "id long, raw string", make))
     app.batch("parse", each.of(parse_tweets), after="tweets", schema=PARSED, **each.how)
     app.batch("kind", each.of(kind), after="parse", schema=WITH_KIND, **each.how)
     app.batch("news", each.of(Only("news")), after="kind", **each.how)

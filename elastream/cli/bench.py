@@ -1,21 +1,23 @@
-"""`elastream bench engine`: the engine against Spark itself. `elastream bench policies`: policies against one another."""
+"""`elastream bench SUITE`: the engine against Spark itself, policies against one another, or a suite of scenarios."""
 
 import argparse
 import json
 import sys
-import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markdown import Markdown
 
-from elastream.cli.apps import add_app_arguments, app_options, load_app
-from elastream.cli.live import watch
-from elastream.control import Guards, checked_td
-from elastream.engine import Settings
+from elastream.bench.suite import Suite, load_suite, suite_names
+from elastream.cli.app_options import add_app_arguments, app_options
+from elastream.control import Guards
 from elastream.errors import SettingError
-from elastream.policies import make_policy
-from elastream.workload import load_trace
+
+if TYPE_CHECKING:
+    from elastream.bench.outcomes import Outcome
+
+PLANTS = ("spark",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,25 +29,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     decisions = suites.add_parser("decisions", help="how long a decision takes, for 10 to 1,000 operators")
     decisions.add_argument("--policy", default="psps", metavar="NAME[:KEY=N,...]", help="who decides")
     decisions.add_argument("--json", action="store_true", help="print one JSON document")
-    policies = suites.add_parser("policies", help="the same application and workload, once for each policy")
-    policies.add_argument("policies", nargs="+", metavar="POLICY[@GROUPING]", help="for example psps static:replicas=1")
-    policies.add_argument("--app", default="tweets", help="the application; default tweets")
-    policies.add_argument("--trace", metavar="NAME|FILE", help="what arrives when")
-    policies.add_argument("--speed", type=float, default=1.0, help="compress the trace's time this many times")
-    policies.add_argument("--scale", type=float, default=1.0, help="multiply the trace's events")
-    policies.add_argument("--td", type=float, default=5.0, metavar="S", help="policies decide this often")
-    policies.add_argument("--t-out", type=float, metavar="S", help="drop tuples older than this")
-    policies.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")
-    policies.add_argument("--on-full", choices=["wait", "drop"], default="wait", help="what a full lane does")
-    policies.add_argument("--slack", type=float, default=Guards.slack, help="how far below a size a need must be")
-    policies.add_argument("--report", metavar="DIR", default="elastream-bench", help="where the reports go")
-    policies.add_argument("--json", action="store_true", help="print one JSON document")
-    add_app_arguments(policies)
+    _add_policies(suites.add_parser("policies", help="the same application and workload, once for each policy"))
+    run = suites.add_parser("run", help="the scenarios of your own YAML file")
+    run.add_argument("file", metavar="FILE.yaml", help="its keys are those of the suites that ship: docs/suites.md")
+    _add_suite(run)
+    for name in suite_names():
+        shipped = suites.add_parser(name, help=load_suite(name).title)
+        shipped.set_defaults(file=name)
+        _add_suite(shipped)
+
+
+def _add_suite(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--again", action="store_true", help="run also what an earlier run has finished")
+    parser.add_argument("--plant", choices=PLANTS, default="spark", help="what the scenarios run on")
+    parser.add_argument("--report", metavar="DIR", default="elastream-bench", help="where the reports go")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def _add_policies(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("policies", nargs="+", metavar="POLICY[@GROUPING]", help="for example psps static:replicas=1")
+    parser.add_argument("--app", default="tweets", help="the application; default tweets")
+    parser.add_argument("--trace", metavar="NAME|FILE|SHAPE", help="what arrives when: see elastream trace")
+    parser.add_argument("--speed", type=float, default=1.0, help="compress the trace's time this many times")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiply the trace's events")
+    parser.add_argument("--spike", action="append", default=[], metavar="KEY=N,...", help="see elastream trace")
+    parser.add_argument("--seed", type=int, default=0, help="of what is random in the workload")
+    parser.add_argument("--td", type=float, default=5.0, metavar="S", help="policies decide this often")
+    parser.add_argument("--t-out", type=float, metavar="S", help="drop tuples older than this")
+    parser.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")
+    parser.add_argument("--on-full", choices=["wait", "drop"], default="wait", help="what a full lane does")
+    parser.add_argument("--slack", type=float, default=Guards.slack, help="how far below a size a need must be")
+    parser.add_argument(
+        "--r-over", type=int, metavar="N", help="replicas of a run sized for the peak; default: reckoned"
+    )
+    parser.add_argument("--report", metavar="DIR", default="elastream-bench", help="where the reports go")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_app_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
-    suites = {"engine": _engine, "decisions": _decisions, "policies": _policies}
-    return suites[args.suite](args)
+    parts = {"engine": _engine, "decisions": _decisions, "policies": _policies}
+    return parts.get(args.suite, _suite)(args)
 
 
 def _engine(args: argparse.Namespace) -> int:
@@ -71,39 +95,57 @@ def _decisions(args: argparse.Namespace) -> int:
     return 0 if all(time.met for time in times) else 1
 
 
-def _policies(args: argparse.Namespace) -> int:
-    from elastream.bench.policies import Trial, compare, outcome_table
-
-    console = Console(stderr=args.json, highlight=False)
-    checked_td(args.td)
-    for word in args.policies:
-        make_policy(word.partition("@")[0])
-    if args.trace is None and (args.speed != 1.0 or args.scale != 1.0):
-        raise SettingError("--speed and --scale change a trace; name one with --trace")
-    arrivals = load_trace(args.trace, speed=args.speed, scale=args.scale) if args.trace else None
-    settings = Settings(q_size=args.q_size, on_full=args.on_full, t_out_s=args.t_out)
-    trials: list[Trial] = []
-    with tempfile.TemporaryDirectory(prefix="elastream-results-") as results:
-        for position, word in enumerate(args.policies):
-            policy, at, grouping = word.partition("@")
-            options = app_options(args) | ({"grouping": grouping} if at else {})
-            if args.database is None and args.app in ("tweets", "tweets-complex", "dns"):
-                options["database"] = f"{results}/{position}.sqlite"
-            before = sum(trial.policy == policy and trial.label.startswith(word) for trial in trials)
-            label = f"{word} ({before + 1})" if before else word
-            trials.append(Trial(label, policy, load_app(args.app, arrivals, options)))
-        outcomes = compare(
-            trials,
-            Path(args.report),
-            lambda handle, record, goes_on: watch(handle, record, console, goes_on),
-            td_s=args.td,
-            guards=Guards(slack=args.slack),
-            settings=settings,
-            say=console.print,
-        )
-    if args.json:
-        sys.stdout.write(json.dumps({outcome.label: outcome.report for outcome in outcomes}) + "\n")
-    else:
-        console.print(Markdown(outcome_table(outcomes, brief=True)))
-        console.print(f"report {args.report}/policies.png", soft_wrap=True)
+def _suite(args: argparse.Namespace) -> int:
+    suite = load_suite(args.file)
+    run_and_show(suite, Path(args.report) / suite.name, again=args.again, as_json=args.json)
     return 0
+
+
+def _policies(args: argparse.Namespace) -> int:
+    from elastream.bench.scenario import Scenario
+
+    same = {
+        "app": args.app,
+        "workload": args.trace,
+        "speed": args.speed,
+        "scale": args.scale,
+        "spikes": tuple(args.spike),
+        "seed": args.seed,
+        "td_s": args.td,
+        "t_out_s": args.t_out,
+        "q_size": args.q_size,
+        "on_full": args.on_full,
+        "slack": args.slack,
+        "r_over": args.r_over,
+        **app_options(args),
+    }
+    scenarios: list[Scenario] = []
+    for word in args.policies:
+        policy, at, grouping = word.partition("@")
+        before = sum(scenario.name.partition(" (")[0] == word for scenario in scenarios)
+        name = f"{word} ({before + 1})" if before else word
+        scenarios.append(Scenario(**{**same, "name": name, "policy": policy} | ({"grouping": grouping} if at else {})))
+    if not scenarios:
+        raise SettingError("expected a policy or more")
+    suite = Suite("policies", f"Policies on {args.app}", tuple(scenarios))
+    run_and_show(suite, Path(args.report), again=True, as_json=args.json)
+    return 0
+
+
+def run_and_show(suite: Suite, folder: Path, *, again: bool, as_json: bool = False) -> "list[Outcome]":
+    """Run what is left of a suite and print its table."""
+    from elastream.bench.outcomes import outcome_table
+    from elastream.bench.runner import run_suite
+    from elastream.bench.spark_plant import SparkPlant
+    from elastream.cli.suite_progress import watch_on
+
+    console = Console(stderr=as_json, highlight=False, soft_wrap=True)
+    outcomes = run_suite(suite, SparkPlant(watch_on(console)), folder, console.print, again=again)
+    if as_json:
+        sys.stdout.write(json.dumps({outcome.label: outcome.report for outcome in outcomes}) + "\n")
+        return outcomes
+    console.print(Markdown(f"**{suite.title}**\n\n" + outcome_table(outcomes, brief=True)))
+    if suite.note:
+        console.print(suite.note)
+    console.print(f"report {folder}/{suite.name}.html")
+    return outcomes

@@ -17,29 +17,53 @@ REDRAW_S = 0.25
 STYLES = {"rescale": "cyan", "veto": "dim", "error": "red"}
 
 
-def watch(handle: Handle, record: Record, console: Console, step: Callable[[float], bool]) -> None:
-    """Show the run until it is over or `step(seconds since its first tick)` says no more."""
+def watch(
+    handle: Handle,
+    record: Record,
+    console: Console,
+    step: Callable[[float], bool],
+    above: Callable[[float], RenderableType] | None = None,
+) -> None:
+    """Show the run until it is over or `step(seconds since its first tick)` says no more.
+
+    `above` gives, for those seconds, what a terminal shows over the table.
+    """
     while handle.active and not handle.observe().ticks and step(0.0):
         time.sleep(0.05)
     began = time.monotonic()
-    show = _show_table if console.is_terminal else _show_lines
-    show(handle, record, console, lambda: handle.active and step(time.monotonic() - began))
+
+    def goes_on() -> bool:
+        return handle.active and step(time.monotonic() - began)
+
+    if console.is_terminal:
+        head = (lambda: [above(time.monotonic() - began)]) if above else list
+        _show_table(handle, record, console, goes_on, head)
+    else:
+        _show_lines(handle, record, console, goes_on)
 
 
-def _show_table(handle: Handle, record: Record, console: Console, goes_on: Callable[[], bool]) -> None:
+def _show_table(
+    handle: Handle,
+    record: Record,
+    console: Console,
+    goes_on: Callable[[], bool],
+    head: Callable[[], list[RenderableType]],
+) -> None:
     with Live(console=console, auto_refresh=False) as live:
         while goes_on():
-            live.update(view(handle.observe(2.0), record), refresh=True)
+            live.update(Group(*head(), view(handle.observe(2.0), record)), refresh=True)
             time.sleep(REDRAW_S)
-        live.update(view(handle.observe(2.0), record), refresh=True)
+        live.update(Group(*head(), view(handle.observe(2.0), record)), refresh=True)
 
 
 def _show_lines(handle: Handle, record: Record, console: Console, goes_on: Callable[[], bool]) -> None:
     next_line, told = 0.0, -1.0
     while goes_on():
-        for t_s, _, words in [remark for remark in list(record.remarks) if remark[0] > told]:
-            console.print(f"{t_s:.1f} s  {words}", highlight=False, soft_wrap=True)
+        for t_s, kind, words in [remark for remark in list(record.remarks) if remark[0] > told]:
             told = t_s
+            if kind != "veto":
+                # What a guard refused it refuses again every interval; the report and the journal have all of it.
+                console.print(f"{t_s:.1f} s  {words}", highlight=False, soft_wrap=True)
         if time.monotonic() >= next_line:
             seen = handle.observe(LINE_EVERY_S)
             sizes = " ".join(f"{name}:{o.replicas}" for name, o in seen.operators.items() if name not in record.sources)

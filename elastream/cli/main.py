@@ -10,6 +10,8 @@ from elastream.errors import ElastreamError
 COMMANDS = {
     "run": "run an application on Spark",
     "audit": "check that nothing was lost or doubled in a base directory",
+    "score": "the papers' metrics and the adaptability index of a run, or of any system's CSV",
+    "trace": "list the traces, or draw what arrives when",
     "replay": "what another policy would have decided in a run that is over",
     "bench": "measure the engine against Spark itself, or policies against one another",
     "demo": "real traffic with a spike: a policy beside too few and too many replicas",
@@ -20,10 +22,12 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="elastream", description="Elastic stream processing on Spark.")
     parser.add_argument("--version", action="version", version=f"elastream {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    words = sys.argv[1:] if words is None else words
     for name, purpose in COMMANDS.items():
-        import_module(f"elastream.cli.{name}").add_arguments(
-            commands.add_parser(name, help=purpose, description=purpose)
-        )
+        command = commands.add_parser(name, help=purpose, description=purpose)
+        if words and words[0] == name:
+            # Only the one that is called: Spark and the plotting library take their time to load.
+            import_module(f"elastream.cli.{name}").add_arguments(command)
     args = parser.parse_args(words)
     try:
         code: int = import_module(f"elastream.cli.{args.command}").main(args)

@@ -12,7 +12,8 @@ from types import FrameType
 from rich.console import Console
 
 from elastream.apps import BUILT_IN
-from elastream.cli.apps import add_app_arguments, app_options, load_app
+from elastream.apps.load import load_app
+from elastream.cli.app_options import add_app_arguments, app_options
 from elastream.cli.live import watch
 from elastream.cli.summary import print_summary
 from elastream.control import Guards, checked_td
@@ -22,14 +23,18 @@ from elastream.errors import SettingError
 from elastream.policies import POLICIES, make_policy
 from elastream.scoring import write_report
 from elastream.topology import Graph
-from elastream.workload import load_trace
+from elastream.workload import parse_workload
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("app", help=f"a built-in ({', '.join(BUILT_IN)}), path/to/app.py:topology or module:topology")
-    parser.add_argument("--trace", metavar="NAME|FILE", help="drive the app's replay sources by this trace")
+    parser.add_argument(
+        "--trace", metavar="NAME|FILE|SHAPE", help="drive the app's replay sources by this: see elastream trace"
+    )
     parser.add_argument("--speed", type=float, default=1.0, help="compress the trace's time this many times")
     parser.add_argument("--scale", type=float, default=1.0, help="multiply the trace's events")
+    parser.add_argument("--spike", action="append", default=[], metavar="KEY=N,...", help="see elastream trace")
+    parser.add_argument("--seed", type=int, default=0, help="of what is random in the workload")
     parser.add_argument("--seconds", type=float, help="stop after this time; default: when the sources are exhausted")
     parser.add_argument("--master", help="Spark's master; default: local, with a slot for each lane")
     parser.add_argument(
@@ -72,8 +77,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    if args.trace is None and (args.speed != 1.0 or args.scale != 1.0):
-        raise SettingError("--speed and --scale change a trace; name one with --trace")
+    if args.trace is None and (args.speed != 1.0 or args.scale != 1.0 or args.spike):
+        raise SettingError("--speed, --scale and --spike change a trace; name one with --trace")
     if args.policy is None:
         for option in ("slots", "cooldown", "largest_step", "dry_run"):
             if getattr(args, option):
@@ -83,7 +88,9 @@ def main(args: argparse.Namespace) -> int:
     settings = Settings(q_size=args.q_size, on_full=args.on_full, t_out_s=args.t_out, on_error=args.on_error)
     guards = Guards(args.slots, args.cooldown, args.largest_step, args.slack, args.dry_run)
     checked_td(args.td)
-    arrivals = load_trace(args.trace, speed=args.speed, scale=args.scale) if args.trace else None
+    arrivals = None
+    if args.trace:
+        arrivals = parse_workload(args.trace, speed=args.speed, scale=args.scale, spikes=args.spike, seed=args.seed)
     graph = load_app(args.app, arrivals, app_options(args))
     schedule = parse_schedule(args.replicas, graph)
     report = run_and_report(

@@ -50,7 +50,7 @@ class Driver:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._graph = graph
-        self._settings = settings
+        self.settings = settings
         self._store = store
         self._mailbox = mailbox
         self._slots = slots
@@ -114,7 +114,7 @@ class Driver:
         self._send(warm=True)
 
     def _begin(self, start: int | None) -> None:
-        self._plan = Plan(self._clock(), self._settings.budget_s, first_sizes(self._graph, start))
+        self._plan = Plan(self._clock(), self.settings.budget_s, first_sizes(self._graph, start))
         self._commit(Entry(0, "", -1, self._clock(), plan=self._plan.to_json()))
 
     def _go_on(self, discard: tuple[str, ...]) -> None:
@@ -165,7 +165,7 @@ class Driver:
 
     def finish_tick(self, query: str, batch: int, receipts: list[Receipt]) -> None:
         """Commit what the tasks did together with the plan of the next tick, then let that tick begin."""
-        settled = settle(self._graph, self._settings, self._book, receipts)
+        settled = settle(self._graph, self.settings, self._book, receipts)
         now = self._clock()
         entry = Entry(
             self._book.tick + 1,
@@ -201,7 +201,7 @@ class Driver:
             active = self._plan.active | {name: tuple(range(size)) for name, size in asked.items()}
             self._plan = make_plan(
                 self._graph,
-                self._settings,
+                self.settings,
                 self._book,
                 self._estimates,
                 active,
@@ -292,7 +292,7 @@ class Driver:
     def _next_due(self) -> float:
         if self._plan.takes:
             return 0.0
-        return min(self._clock() + self._settings.heartbeat_s, next_due_s(self._graph, self._book))
+        return min(self._clock() + self.settings.heartbeat_s, next_due_s(self._graph, self._book))
 
     def _is_drained(self) -> bool:
         served = (operator for operator in self._graph.served if operator.kind is not Kind.OUTPUT)
@@ -328,7 +328,7 @@ class Driver:
 
     def _scene(self) -> Scene:
         return Scene(
-            self._book, self._plan.active, self._estimates, unread(self._graph, self._book), self._settings.budget_s
+            self._book, self._plan.active, self._estimates, unread(self._graph, self._book), self.settings.budget_s
         )
 
     def request_stop(self) -> None:

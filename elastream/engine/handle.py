@@ -17,6 +17,7 @@ from elastream.engine.driver import Driver
 from elastream.engine.measure import Tick
 from elastream.engine.outputs import read_output, stream_output
 from elastream.engine.program import DEAD_LETTERS
+from elastream.engine.settings import Settings
 from elastream.errors import ElastreamError, RunFailed, SettingError
 from elastream.lanes import Audit, Book, Store, audit
 from elastream.topology import DUE, Graph, Kind
@@ -56,6 +57,10 @@ class Handle:
     def policy(self) -> str:
         """The name of the policy that decides the sizes."""
         return self._loop.policy if self._loop else "by hand"
+
+    @property
+    def settings(self) -> Settings:
+        return self._driver.settings
 
     @property
     def td_s(self) -> float:

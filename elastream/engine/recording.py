@@ -1,10 +1,13 @@
 """From ticks to the record that a report is made of."""
 
-from elastream.control import JournalEntry
+import math
+
+from elastream.control import JournalEntry, Observation
 from elastream.engine.handle import Handle
 from elastream.engine.measure import Tick
 from elastream.lanes import Audit
 from elastream.scoring import Events, Record, Rescale, Sample
+from elastream.scoring.balance import load_ratio, load_sample
 from elastream.topology import Kind
 
 MOST_TICKS = 100_000
@@ -19,6 +22,7 @@ class Recorder:
         self.record = Record(graph.name, tuple(source.name for source in graph.sources))
         self.record.pools = {o.name: o.replicas.most for o in graph.served if o.kind is not Kind.OUTPUT}
         self.record.policy, self.record.interval_s = handle.policy, handle.td_s
+        self._q_size = handle.settings.q_size
         self.reasons: dict[str, str] = {}
         """Why the next change of an operator's replicas happens; whoever asks for it says so here."""
         self._start_s: float | None = None
@@ -37,6 +41,7 @@ class Recorder:
         record.tick_ms.append(seconds * 1e3)
         del record.tick_ms[:-MOST_TICKS]
         record.latencies.merge(tick.settled.latencies)
+        record.latency_line.add(t_s, tick.settled.latencies)
         changed = {name: size for name, size in tick.replicas.items() if size != self._replicas.get(name, size)}
         for name, size in changed.items():
             record.rescales.append(Rescale(t_s, name, self._replicas[name], size, self.reasons.pop(name, "asked for")))
@@ -68,8 +73,16 @@ class Recorder:
             )
 
     def decided(self, entry: JournalEntry) -> None:
-        """Keep the words: those of a change go with it when it takes effect."""
-        t_s = entry.observation.ended_s - (self._start_s or entry.observation.ended_s)
+        """Keep the words: those of a change go with it when it takes effect. And how loaded the replicas are."""
+        observation = entry.observation
+        t_s = observation.ended_s - (self._start_s or observation.ended_s)
+        ratios = load_ratios(observation, self._q_size, self.record.interval_s)
+        if ratios:
+            self.record.loads.append(load_sample(t_s, ratios))
+            del self.record.loads[:-MOST_TICKS]
+        for name in self.record.pools:
+            # The newest is the best known: a service time is learnt in the first intervals.
+            self.record.usable[name] = observation.operators[name].usable
         if entry.error:
             self.record.remarks.append((t_s, "error", entry.error))
         for decision in entry.decisions:
@@ -78,6 +91,20 @@ class Recorder:
             said = f"{decision.operator}: {decision.before} -> {decision.after}  {decision.words}"
             if decision.asked != decision.before:
                 self.record.remarks.append((t_s, "rescale" if decision.rescales else "veto", said))
+
+
+def load_ratios(observation: Observation, q_size: int | None, interval_s: float) -> list[float]:
+    """What waits in front of each active replica, against its queue's bound.
+
+    A queue without one is full when the replica cannot serve it in the next interval.
+    """
+    ratios = []
+    for operator in observation.operators.values():
+        if operator.role != "operator":
+            continue
+        serves = interval_s * operator.usable / operator.service_seconds if operator.service_seconds else math.inf
+        ratios += [load_ratio(lane.queued, q_size or serves) for lane in operator.lanes if lane.active]
+    return ratios
 
 
 def events_of(audit: Audit) -> Events:

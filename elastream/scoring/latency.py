@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -68,3 +69,50 @@ class Latencies:
             **{name: self.percentile_s(share) * 1e3 for name, share in shares.items()},
             "max": self.max_s * 1e3,
         }
+
+
+@dataclass(frozen=True)
+class LatencyPoint:
+    """The latencies of the tuples that finished in one stretch of time."""
+
+    t_s: float
+    """Its end, in seconds since the run began."""
+    count: int
+    mean_s: float
+    p50_s: float
+    p95_s: float
+    p99_s: float
+
+
+MOST_POINTS = 4000
+"""A longer run has its neighbours merged, two into one."""
+
+
+class LatencyLine:
+    """Latencies over time. Stretches are merged exactly, so that percentiles of a long run stay as good."""
+
+    def __init__(self) -> None:
+        self._stretches: list[tuple[float, Latencies]] = []
+
+    def add(self, t_s: float, latencies: Latencies) -> None:
+        """What finished since the stretch before, up to `t_s`."""
+        if not latencies.count:
+            return
+        self._stretches.append((t_s, latencies))
+        if len(self._stretches) > MOST_POINTS:
+            pairs = zip(self._stretches[::2], self._stretches[1::2], strict=False)
+            odd = self._stretches[len(self._stretches) // 2 * 2 :]
+            self._stretches = [(later, _merged(a, b)) for (_, a), (later, b) in pairs] + odd
+
+    def points(self) -> list[LatencyPoint]:
+        return [
+            LatencyPoint(t_s, its.count, its.mean_s, *(its.percentile_s(share) for share in (0.5, 0.95, 0.99)))
+            for t_s, its in self._stretches
+        ]
+
+
+def _merged(a: Latencies, b: Latencies) -> Latencies:
+    merged = Latencies()
+    merged.merge(a)
+    merged.merge(b)
+    return merged

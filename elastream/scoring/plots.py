@@ -1,5 +1,6 @@
 """The picture of a run: input against output, what waits, and the replicas, over the same time."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
@@ -10,11 +11,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 
-from elastream.scoring.series import Series
+from elastream.scoring.series import Sample, Series
+from elastream.scoring.thinning import per_second
 
 Floats = npt.NDArray[np.float64]
-
-_BINS = 240
 
 
 def draw_run(
@@ -25,10 +25,10 @@ def draw_run(
     figure, (rates, queues, replicas) = plt.subplots(3, 1, figsize=(11, 8), sharex=True, constrained_layout=True)
     colours = dict(zip(served, plt.get_cmap("tab10").colors * 10, strict=False))  # type: ignore[attr-defined]
     for source in sources:
-        t, per_second = rate_of([(s.t_s, s.input) for s in series.operators.get(source, [])])
+        t, per_second = rate_of(series.operators.get(source, []), "input")
         rates.fill_between(t, per_second, step="mid", alpha=0.25, color="#3b6ea5", label=f"input ({source})")
     for operator, samples in served.items():
-        t, per_second = rate_of([(s.t_s, s.processed) for s in samples])
+        t, per_second = rate_of(samples, "processed")
         rates.plot(t, per_second, lw=1.1, color=colours[operator], label=f"{operator} processed")
         times = [s.t_s for s in samples]
         queues.plot(times, [s.queued for s in samples], lw=1.1, color=colours[operator], label=operator)
@@ -53,11 +53,7 @@ def draw_run(
     plt.close(figure)
 
 
-def rate_of(points: list[tuple[float, int]]) -> tuple[Floats, Floats]:
-    """Counts as a rate. A tick's tuples are spread over the tick, so that ticks and bins need not agree."""
-    if not points:
-        return np.zeros(0), np.zeros(0)
-    ends = np.array([0.0, *(t for t, _ in points)])
-    counts = np.cumsum([0.0, *(n for _, n in points)])
-    edges = np.linspace(0.0, max(ends[-1], 0.1), int(min(_BINS, max(1, ends[-1] / 0.5))) + 1)
-    return (edges[:-1] + edges[1:]) / 2, np.diff(np.interp(edges, ends, counts)) / np.diff(edges)
+def rate_of(samples: Sequence[Sample], what: str) -> tuple[Floats, Floats]:
+    """A count of the samples, per second."""
+    ends = np.array([sample.t_s for sample in samples])
+    return per_second(ends, np.array([getattr(sample, what) for sample in samples]), ends[-1] if len(ends) else 0.0)

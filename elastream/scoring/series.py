@@ -1,10 +1,8 @@
 """The story of a run in samples: one row per operator and tick, thinned out evenly when it gets long."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 MOST_SAMPLES = 20_000
 """Per operator. A longer run has its neighbours merged, two into one, so memory stays bounded."""
@@ -57,15 +55,17 @@ class Series:
             pairs = zip(samples[::2], samples[1::2], strict=False)
             self.operators[operator] = [a.merged(b) for a, b in pairs] + samples[len(samples) // 2 * 2 :]
 
-    def write(self, path: Path) -> None:
+    def to_table(self) -> pa.Table:
         rows = [{"operator": name, **vars(sample)} for name, samples in self.operators.items() for sample in samples]
-        pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), path)
+        return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
     @classmethod
-    def read(cls, path: Path) -> "Series":
+    def from_table(cls, table: pa.Table) -> "Series":
         series = cls()
-        for row in pq.read_table(path).to_pylist():
-            series.operators.setdefault(row.pop("operator"), []).append(Sample(**row))
+        names = table["operator"].to_pylist()
+        columns = [table[field.name].to_pylist() for field in _SCHEMA if field.name != "operator"]
+        for name, *values in zip(names, *columns, strict=True):
+            series.operators.setdefault(name, []).append(Sample(*values))
         return series
 
 

@@ -3,18 +3,14 @@
 Inside, a workload is the running count of tuples at the ends of its steps; within a step tuples are evenly spread.
 """
 
-import csv
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from elastream.errors import SettingError
-
-Floats = npt.NDArray[np.float64]
+from elastream.workload.counter_hash import Floats
+from elastream.workload.keys import EQUAL, Keys
 
 
 @dataclass(frozen=True)
@@ -26,6 +22,9 @@ class Arrivals:
 
     counts: tuple[float, ...]
     """How many tuples are due by then."""
+
+    keys: Keys = field(default=EQUAL, kw_only=True)
+    """Which keys the tuples have."""
 
     @cached_property
     def _ends(self) -> Floats:
@@ -42,6 +41,24 @@ class Arrivals:
     @property
     def seconds(self) -> float:
         return self.ends_s[-1]
+
+    @property
+    def mean_per_s(self) -> float:
+        return self.counts[-1] / self.ends_s[-1]
+
+    @property
+    def peak_per_s(self) -> float:
+        """The rate of the busiest step."""
+        return float(self.rates().max())
+
+    def rates(self) -> Floats:
+        """The rate of every step."""
+        rates: Floats = np.diff(self._counts) / np.diff(self._ends)
+        return rates
+
+    def counts_at(self, seconds: Floats) -> Floats:
+        """How many are due at these seconds, with parts of tuples."""
+        return np.interp(seconds, self._ends, self._counts)
 
     def due_by(self, second: float) -> int:
         """How many are due at this second or before."""
@@ -63,7 +80,7 @@ class Arrivals:
         """Only the steps in which tuples `first` to `stop - 1` are due: small, whatever the length of the whole."""
         low, high = np.searchsorted(self._counts, [first, stop - 1e-9])
         steps = slice(max(0, int(low) - 1), int(high) + 1)
-        return Arrivals(self.ends_s[steps], self.counts[steps])
+        return Arrivals(self.ends_s[steps], self.counts[steps], keys=self.keys)
 
     def per_second(self, second: float) -> float:
         """The rate at this second."""
@@ -73,76 +90,26 @@ class Arrivals:
         return (self.counts[step] - self.counts[step - 1]) / (self.ends_s[step] - self.ends_s[step - 1])
 
 
-def constant(per_second: float, seconds: float) -> Arrivals:
-    """The same rate all the time."""
-    _positive("per_second", per_second)
-    _positive("seconds", seconds)
-    return Arrivals((0.0, seconds), (0.0, per_second * seconds))
-
-
-def formula(per_second: Callable[[Floats], Floats], seconds: float, step_s: float = 0.1) -> Arrivals:
-    """A rate as a function of the second, for example `lambda t: 500 + 400 * np.sin(t / 10)`."""
-    _positive("seconds", seconds)
-    _positive("step_s", step_s)
-    ends = np.append(np.arange(0.0, seconds, step_s), seconds)
-    rates = np.broadcast_to(np.asarray(per_second((ends[:-1] + ends[1:]) / 2), np.float64), (len(ends) - 1,))
-    if not np.all(np.isfinite(rates)) or np.any(rates < 0):
-        worst = int(np.argmin(np.where(np.isfinite(rates), rates, -np.inf)))
-        raise SettingError(f"rate formula: expected 0 or more per second, got {rates[worst]} at {ends[worst]:.1f} s")
-    return _from_steps(ends, rates * np.diff(ends))
-
-
-def from_csv(path: str | Path, *, speed: float = 1.0, scale: float = 1.0) -> Arrivals:
-    """A trace file with the header `t_seconds,events`; `speed` compresses its time, `scale` multiplies its events."""
-    _positive("speed", speed)
-    _positive("scale", scale)
-    try:
-        times, events = _read(Path(path))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise SettingError(f"trace {path}: expected a CSV file in UTF-8: {error}") from None
-    ends = np.append(times, 2 * times[-1] - times[-2] if len(times) > 1 else times[-1] + 1.0)
-    # Time passes `speed` times as fast, so that the rate does too; `scale` alone says how many tuples there are.
-    return _from_steps((ends - ends[0]) / speed, events * scale)
-
-
-def _from_steps(ends: Floats, events: Floats) -> Arrivals:
+def from_steps(ends: Floats, events: Floats, keys: Keys = EQUAL) -> Arrivals:
+    """From where the steps end (the first begins at ends[0]) and how many tuples are due in each."""
     counts = np.cumsum(events)
     whole = np.round(counts[-1])
     if whole and abs(counts[-1] - whole) <= 1e-11 * whole:
         # Thousands of rounded steps end a little beside the whole number that was meant.
         counts = np.where(counts == counts[-1], whole, counts * (whole / counts[-1]))
-    return Arrivals(tuple(ends.tolist()), (0.0, *counts.tolist()))
+    return Arrivals(tuple(ends.tolist()), (0.0, *counts.tolist()), keys=keys)
 
 
-def _read(path: Path) -> tuple[Floats, Floats]:
-    if not path.is_file():
-        raise SettingError(f"trace {path}: no such file; name a built-in trace or a CSV with t_seconds,events")
-    times: list[float] = []
-    events: list[float] = []
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = csv.reader(file)
-        header = next(rows, None)
-        if header != ["t_seconds", "events"]:
-            raise SettingError(f"trace {path}, line 1: expected t_seconds,events, got {','.join(header or [])!r}")
-        for row in rows:
-            where = f"trace {path}, line {rows.line_num}"
-            try:
-                second, count = (float(cell) for cell in row)
-            except ValueError:
-                raise SettingError(f"{where}: expected two numbers, got {','.join(row)!r}") from None
-            if not np.isfinite(second):
-                raise SettingError(f"{where}: expected a time in seconds, got {second}")
-            if count < 0 or not np.isfinite(count):
-                raise SettingError(f"{where}: expected a count of 0 or more, got {count}")
-            if times and second <= times[-1]:
-                raise SettingError(f"{where}: time goes from {times[-1]} to {second}; sort the trace by t_seconds")
-            times.append(second)
-            events.append(count)
-    if not times:
-        raise SettingError(f"trace {path}: no line below the header; it needs at least one step")
-    return np.asarray(times), np.asarray(events)
+def paced(ends: Floats, events: Floats, speed: float, scale: float) -> Arrivals:
+    """Steps with their time compressed by `speed` and their events multiplied by `scale`.
+
+    Time passes `speed` times as fast, so that the rate does too; `scale` alone says how many tuples there are.
+    """
+    positive("speed", speed)
+    positive("scale", scale)
+    return from_steps((ends - ends[0]) / speed, events * scale)
 
 
-def _positive(name: str, value: float) -> None:
+def positive(name: str, value: float) -> None:
     if not 0 < value < float("inf"):
         raise SettingError(f"{name} must be more than 0 and finite, got {value}")

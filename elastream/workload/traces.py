@@ -1,25 +1,45 @@
 """Traces by name: those that ship with the package, or a file."""
 
+from dataclasses import dataclass
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from elastream.errors import SettingError
-from elastream.workload.arrivals import Arrivals, from_csv
+from elastream.workload.arrivals import Arrivals
+from elastream.workload.trace_file import from_csv
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What a shipped trace is and where it is from, as the table beside the traces says."""
+
+    what: str
+    source: str
 
 
 def trace_names() -> list[str]:
     """The traces that ship with the package."""
-    return sorted(
-        path.name.removesuffix(".csv")
-        for path in files(__package__).joinpath("traces").iterdir()
-        if path.name.endswith(".csv")
-    )
+    return sorted(path.name.removesuffix(".csv") for path in _folder().iterdir() if path.name.endswith(".csv"))
 
 
 def load_trace(name: str, *, speed: float = 1.0, scale: float = 1.0) -> Arrivals:
     """A trace by its name, or a CSV file by its path."""
     if name in trace_names():
-        return from_csv(Path(str(files(__package__).joinpath("traces", f"{name}.csv"))), speed=speed, scale=scale)
+        return from_csv(Path(str(_folder().joinpath(f"{name}.csv"))), speed=speed, scale=scale)
     if not Path(name).is_file():
         raise SettingError(f"trace {name!r}: neither a file nor one of {', '.join(trace_names())}")
     return from_csv(name, speed=speed, scale=scale)
+
+
+def provenance(name: str) -> Provenance:
+    """Of a trace that ships with the package."""
+    for line in _folder().joinpath("README.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) == 5 and cells[1] == f"{name}.csv":
+            return Provenance(cells[2], cells[3])
+    raise SettingError(f"trace {name!r}: no row in the table of shipped traces, which are {', '.join(trace_names())}")
+
+
+def _folder() -> Traversable:
+    return files(__package__).joinpath("traces")

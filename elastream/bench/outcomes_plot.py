@@ -1,4 +1,4 @@
-"""The picture of a comparison: input and output, what waits, and all replicas together, one colour a policy."""
+"""The picture of a comparison: input and output, what waits, and all replicas together, one colour a scenario."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,25 +10,27 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from elastream.bench.policies import Outcome
+from elastream.bench.outcomes import Outcome
 from elastream.scoring.plots import rate_of
 from elastream.scoring.series import Sample
 
 COLOURS = ("#2b6cb0", "#c53030", "#2f855a", "#b7791f", "#6b46c1", "#0987a0")
 
 
-def draw_policies(outcomes: Sequence[Outcome], path: Path) -> None:
+def draw_outcomes(outcomes: Sequence[Outcome], path: Path) -> None:
     figure, (rates, queues, replicas) = plt.subplots(3, 1, figsize=(11, 8.5), sharex=True, constrained_layout=True)
     first = outcomes[0].record
     for source in first.sources:
-        t, per_second = rate_of([(s.t_s, s.input) for s in first.series.operators[source]])
-        rates.fill_between(t, per_second, step="mid", alpha=0.2, color="#444444", label="input")
+        t, rate = rate_of(first.series.operators[source], "input")
+        rates.fill_between(t, rate, step="mid", alpha=0.2, color="#444444", label="input")
     for outcome, colour in zip(outcomes, COLOURS * len(outcomes), strict=False):
         series, pools = outcome.record.series, outcome.record.pools
         per_tick = [its for name, its in series.operators.items() if name in pools]
         times = [s.t_s for s in per_tick[0]]
-        t, per_second = rate_of(list(zip(times, _sum(list(series.operators.values()), "finished"), strict=True)))
-        rates.plot(t, per_second, lw=1.2, color=colour, label=outcome.label)
+        t, rate = per_second(
+            np.asarray(times), np.asarray(_sum(list(series.operators.values()), "finished")), times[-1]
+        )
+        rates.plot(t, rate, lw=1.2, color=colour, label=outcome.label)
         queues.plot(times, np.maximum(_sum(per_tick, "queued"), 1), lw=1.2, color=colour, label=outcome.label)
         replicas.step(times, _sum(per_tick, "replicas"), where="post", lw=1.5, color=colour, label=outcome.label)
     rates.set_ylabel("tuples per second, in and out")

@@ -1,6 +1,5 @@
-"""From the word APP on the command line to a graph: a built-in, `file.py:name` or `module:name`."""
+"""From a word to a graph: a built-in, `file.py:name` or `module:name`."""
 
-import argparse
 import importlib
 import importlib.util
 import inspect
@@ -9,6 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from elastream.apps import BUILT_IN
 from elastream.engine.sources import Replay
@@ -16,36 +16,23 @@ from elastream.errors import SettingError
 from elastream.topology import Graph, Topology
 from elastream.workload import Arrivals
 
-Options = dict[str, str | float | int]
+Options = dict[str, Any]
 
-_PARAMETERS = {
+PARAMETERS = {
     "payload": "payload",
     "database": "database",
     "service_ms": "service_ms",
     "grouping": "grouping",
     "pool": "replicas",
 }
-"""Options of the command line, and the parameters of an application's function that they are for."""
-
-
-def add_app_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that an application may take: those that are parameters of its function."""
-    group = parser.add_argument_group("the application's own options, for those that take them")
-    group.add_argument("--payload", metavar="FILE", help="real events instead of generated ones")
-    group.add_argument("--database", metavar="FILE|URL", help="where results go: a SQLite file or postgresql://...")
-    group.add_argument("--service-ms", type=float, metavar="MS", help="added service time of every operator, a tuple")
-    group.add_argument("--grouping", metavar="NAME", help="shuffle, load_balancing or least_loaded")
-    group.add_argument("--pool", type=int, metavar="N", help="the most replicas of an operator")
-
-
-def app_options(args: argparse.Namespace) -> Options:
-    """Those that were given, by the names of the parameters they are."""
-    given = {parameter: getattr(args, option) for option, parameter in _PARAMETERS.items()}
-    return {parameter: value for parameter, value in given.items() if value is not None}
+"""Options of an application, and the parameters of its function that they are for."""
 
 
 def load_app(word: str, arrivals: Arrivals | None, options: Options | None = None) -> Graph:
-    """The built graph; with `arrivals`, its replay sources follow these instead of their own."""
+    """The built graph; with `arrivals`, its replay sources follow these instead of their own.
+
+    `options` are those of `PARAMETERS` that were given.
+    """
     options = options or {}
     place = BUILT_IN.get(word, word)
     where, colon, name = place.rpartition(":")
@@ -57,11 +44,13 @@ def load_app(word: str, arrivals: Arrivals | None, options: Options | None = Non
     if found is None:
         raise SettingError(f"app {word!r}: {where} has no {name!r}; name the Topology, or a function that makes it")
     taken = inspect.signature(found).parameters if inspect.isfunction(found) else {}
-    for option, parameter in _PARAMETERS.items():
-        if parameter in options and parameter not in taken:
-            raise SettingError(f"app {word!r}: takes no --{option.replace('_', '-')}; leave it out")
+    for option in options:
+        if PARAMETERS[option] not in taken:
+            raise SettingError(f"app {word!r}: takes no {option.replace('_', '-')}; leave it out")
     if inspect.isfunction(found):
-        found = found(**options)
+        # One that takes arrivals may make its tuples by them, too.
+        given = {PARAMETERS[option]: value for option, value in options.items()}
+        found = found(**given, **({"arrivals": arrivals} if arrivals and "arrivals" in taken else {}))
     if not isinstance(found, Topology | Graph):
         raise SettingError(f"app {word!r}: expected a Topology, got {type(found).__name__}")
     graph = found.build() if isinstance(found, Topology) else found
@@ -70,7 +59,7 @@ def load_app(word: str, arrivals: Arrivals | None, options: Options | None = Non
 
 def _with_arrivals(graph: Graph, arrivals: Arrivals, word: str) -> Graph:
     if not any(isinstance(source.source, Replay) for source in graph.sources):
-        raise SettingError(f"app {word!r}: has no replay source, so --trace has nothing to drive; leave --trace out")
+        raise SettingError(f"app {word!r}: has no replay source, so a trace has nothing to drive; leave it out")
     operators = tuple(
         replace(o, source=replace(o.source, arrivals=arrivals)) if isinstance(o.source, Replay) else o
         for o in graph.operators

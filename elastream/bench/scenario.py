@@ -1,0 +1,118 @@
+"""A scenario: one run of a bench, in words and numbers. Everything is checked before anything is started."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
+from difflib import get_close_matches
+from typing import Any, Literal, get_args, get_type_hints
+
+from elastream.apps.load import PARAMETERS
+from elastream.control import Guards, checked_td
+from elastream.engine import Settings
+from elastream.errors import SettingError
+from elastream.policies import make_policy
+from elastream.workload import Arrivals, parse_workload
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """An application, what arrives, who decides, and the parameters."""
+
+    name: str
+    app: str = "tweets"
+    """A built-in, file.py:name or module:name."""
+    workload: str | None = None
+    """A trace's name, a CSV file or a shape; None: the application's own."""
+    speed: float = 1.0
+    """Compresses a trace's time."""
+    scale: float = 1.0
+    """Multiplies what arrives."""
+    spikes: tuple[str, ...] = ()
+    seed: int = 0
+    policy: str = "psps"
+    td_s: float = 5.0
+    """The policy decides this often."""
+    q_size: int | None = None
+    on_full: Literal["wait", "drop"] = "wait"
+    t_out_s: float | None = None
+    slots: int | None = None
+    cooldown_s: float = 0.0
+    largest_step: int | None = None
+    slack: float = Guards.slack
+    seconds: float | None = None
+    """Stop after this time; None: when all has been read, or a little later."""
+    r_over: int | None = None
+    """What a run sized for the peak needs; None: reckoned from the run."""
+    payload: str | None = None
+    database: str | None = None
+    service_ms: float | None = None
+    grouping: str | None = None
+    pool: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise SettingError("expected a name that is not empty")
+        make_policy(self.policy)
+        checked_td(self.td_s)
+        self.settings()
+        self.guards()
+        if self.r_over is not None and self.r_over < 1:
+            raise SettingError(f"r_over must be 1 or more, got {self.r_over}")
+        if self.seconds is not None and not self.seconds > 0:
+            raise SettingError(f"seconds must be more than 0, got {self.seconds}")
+        if self.workload is None and (self.speed, self.scale, self.spikes) != (1.0, 1.0, ()):
+            raise SettingError("speed, scale and spikes change a workload; name one")
+
+    def settings(self) -> Settings:
+        return Settings(q_size=self.q_size, on_full=self.on_full, t_out_s=self.t_out_s)
+
+    def guards(self) -> Guards:
+        return Guards(self.slots, self.cooldown_s, self.largest_step, self.slack)
+
+    def arrivals(self) -> Arrivals | None:
+        if self.workload is None:
+            return None
+        return parse_workload(self.workload, speed=self.speed, scale=self.scale, spikes=self.spikes, seed=self.seed)
+
+    def app_options(self) -> dict[str, Any]:
+        return {option: getattr(self, option) for option in PARAMETERS if getattr(self, option) is not None}
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "spikes": list(self.spikes)}
+
+
+def scenario_from(values: Mapping[str, Any]) -> Scenario:
+    """Keys and types are checked here; the words in them by the scenario itself."""
+    types = get_type_hints(Scenario)
+    for key, value in values.items():
+        if key not in types:
+            close = get_close_matches(str(key), types, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(types)}"
+            raise SettingError(f"unknown key {key!r}; {hint}")
+        _check(key, value, types[key])
+    for field in fields(Scenario):
+        if field.default is MISSING and field.name not in values:
+            raise SettingError(f"expected a {field.name}")
+    given = dict(values)
+    if "spikes" in given:
+        given["spikes"] = tuple(given["spikes"])
+    return Scenario(**given)
+
+
+def _check(key: str, value: Any, kind: Any) -> None:
+    if key == "spikes":
+        if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
+            raise SettingError(f"spikes: expected a list of words, got {value!r}")
+        return
+    allowed = get_args(kind) or (kind,)
+    words = [choice for choice in allowed if isinstance(choice, str)]
+    if words:
+        if value not in words:
+            raise SettingError(f"{key}: expected {' or '.join(words)}, got {value!r}")
+        return
+    if isinstance(value, bool) or not isinstance(value, tuple(allowed)):
+        # A whole number will do where any number is wanted.
+        if float in allowed and isinstance(value, int) and not isinstance(value, bool):
+            return
+        names = {str: "a word", int: "a whole number", float: "a number"}
+        wanted = " or ".join(names[choice] for choice in allowed if choice in names)
+        raise SettingError(f"{key}: expected {wanted}, got {value!r}")

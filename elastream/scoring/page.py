@@ -1,0 +1,75 @@
+"""The page of a run: one HTML file with the score, the charts, every decision with its reason, and what was not done."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from elastream.scoring.adaptability import Curve
+from elastream.scoring.charts import (
+    Chart,
+    end_of,
+    ink,
+    latency_chart,
+    queued_chart,
+    rates_chart,
+    replicas_chart,
+    sources_of,
+)
+from elastream.scoring.latency import LatencyPoint
+from elastream.scoring.page_lists import decision_list, operator_table, remark_list
+from elastream.scoring.page_parts import FOOTER, chart_figure, document, text
+from elastream.scoring.page_score import cards, header, more_numbers
+from elastream.scoring.page_words import figure, span
+from elastream.scoring.recovery_charts import MOST_PICTURES, recovery_charts
+from elastream.scoring.series import Series
+
+
+def run_page(report: dict[str, Any], series: Series, latencies: Sequence[LatencyPoint], curve: Curve | None) -> str:
+    """The report and what it was made of, as a page. An older report says less, and so does its page."""
+    sources = sources_of(report, series)
+    served = [name for name in series.operators if name not in sources]
+    inks = {name: ink(position) for position, name in enumerate(served)}
+    until_s = end_of(report, series, latencies)
+    decisions, ai_sps = report.get("decisions") or [], report.get("ai_sps") or {}
+    charts = [
+        rates_chart(series, sources, until_s),
+        queued_chart(series, served, until_s),
+        replicas_chart(series, served, until_s, len(decisions)),
+    ]
+    if latencies:
+        charts.append(latency_chart(latencies, report.get("latency_ms") or {}, until_s))
+    recoveries = recovery_charts(ai_sps, curve)
+    parts = [
+        "<main>",
+        header(report, until_s, len(served)),
+        cards(report),
+        *(chart_figure(chart) for chart in charts),
+        _recovery(ai_sps, recoveries),
+        operator_table(report, sources, inks),
+        decision_list(decisions, inks),
+        remark_list(report),
+        more_numbers(report),
+        FOOTER,
+        "</main>",
+    ]
+    return document(str(report.get("name", "run")), "\n".join(part for part in parts if part), [*charts, *recoveries])
+
+
+def _recovery(ai_sps: Mapping[str, Any], pictures: Sequence[Chart]) -> str:
+    """The adaptability index, and how it came about."""
+    if not ai_sps:
+        return ""
+    if pictures:
+        said = (
+            f"Index {figure(ai_sps.get('index'))}, of Kₛ {figure(ai_sps.get('k_s'))} and τ {span(ai_sps.get('tau_s'))}. "
+            "After a spike the inverse of the queue falls to a minimum and climbs to a new stable state. Kₛ is how near that "
+            "is to the state before, τ how long the climb took. An index of 6 or more, of 9, means that a system adapts well."
+        )
+    else:
+        said = f"No picture: {ai_sps.get('reason') or 'there is no curve of this run'}."
+    if len(ai_sps.get("spikes") or []) > len(pictures) > 0:
+        said += f" The first {MOST_PICTURES} of {len(ai_sps['spikes'])} spikes are shown."
+    figures = "".join(chart_figure(picture, level=3) for picture in pictures)
+    return (
+        f'<section><h2>Recovery from spikes</h2><p class="lead">{text(said)}</p>'
+        f"{f'<div class=pictures>{figures}</div>' if figures else ''}</section>"
+    )

@@ -1,0 +1,83 @@
+"""The top of a run's page, how it went at a glance, and the numbers at its end. A report enters, HTML leaves."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from elastream.scoring.adaptability import ADAPTS_WELL
+from elastream.scoring.page_parts import text
+from elastream.scoring.page_words import NONE, count, figure, plural, share, span, verdict
+
+_SCALE = 9.0
+"""AI-SPS goes from 0 to this."""
+
+
+def header(report: Mapping[str, Any], until_s: float, operators: int) -> str:
+    ticks = (report.get("ticks") or {}).get("count", 0)
+    facts = [span(until_s), plural(operators, "operator"), plural(ticks, "tick")]
+    return (
+        f'<header><h1>{text(report.get("name", "run"))}</h1><p class="facts">policy <b>{text(report.get("policy", NONE))}</b> · '
+        f'{" · ".join(facts)}</p><p class="verdict">{text(verdict(report))}</p></header>'
+    )
+
+
+def cards(report: Mapping[str, Any]) -> str:
+    events, latency = report.get("events") or {}, report.get("latency_ms") or {}
+    mean, p95, p99 = (span(latency[name] / 1e3) if name in latency else NONE for name in ("mean", "p95", "p99"))
+    over, pause_ms = report.get("r_over"), (report.get("rescale_pause_ms") or {}).get("max")
+    saved, lag, processed = (
+        report.get(name) for name in ("saved_resources", "throughput_degradation", "processed_ratio")
+    )
+    of_all = f"{count(events.get('finished'))} of {count(events.get('entered'))}"
+    made = [
+        _card(
+            "Saved resources", share(saved), f"of {over:,} sized for the peak" if over else "of the peak's size", saved
+        ),
+        _card("Degradation", share(lag), "mean gap of output to input", lag),
+        _card("Latency, mean", mean, f"p95 {p95} · p99 {p99}"),
+        _card("Processed", share(processed), of_all, processed),
+        _card(
+            "Rescales",
+            count(report.get("rescales")),
+            f"longest tick with one {span(pause_ms / 1e3)}" if pause_ms else "",
+        ),
+        _index_card(report.get("ai_sps") or {}),
+    ]
+    return f'<section class="cards" aria-label="Score">{"".join(made)}</section>'
+
+
+def more_numbers(report: Mapping[str, Any]) -> str:
+    """Those that have no card."""
+    ticks, load = report.get("ticks") or {}, report.get("load")
+    facts: dict[str, str] = {}
+    if ticks:
+        p50, p95, longest = (span(ticks.get(name, 0.0) / 1e3) for name in ("p50_ms", "p95_ms", "max_ms"))
+        facts["Ticks"] = f"{p50} median · {p95} p95 · {longest} longest"
+    if "replica_seconds" in report:
+        facts["Replica seconds"] = count(report["replica_seconds"])
+    if load:
+        facts["Load ratio"] = f"{figure(load.get('ratio_mean'))} mean · {figure(load.get('ratio_max'))} most"
+        facts["Load balance"] = f"{figure(load.get('lb_mean'))} mean · {figure(load.get('lb_max'))} most"
+    names = {"queue_latency": "Queue and latency, correlation", "throughput_queue": "Throughput and queue, correlation"}
+    for key, found in (report.get("correlations") or {}).items():
+        both = f"{figure(found.get('pearson'))} Pearson · {figure(found.get('spearman'))} Spearman" if found else NONE
+        facts[names.get(key, key)] = both
+    rows = "".join(f"<div><dt>{text(name)}</dt><dd>{text(words)}</dd></div>" for name, words in facts.items())
+    return f'<section><h2>More numbers</h2><dl class="more">{rows}</dl></section>' if rows else ""
+
+
+def _index_card(ai_sps: Mapping[str, Any]) -> str:
+    index = ai_sps.get("index")
+    if index is None:
+        return _card("AI-SPS", NONE, str(ai_sps.get("reason") or "not measured"))
+    good = index >= ADAPTS_WELL
+    words = "adapts well" if good else f"adapts poorly: {ADAPTS_WELL:.0f} would be well"
+    return _card("AI-SPS", figure(index), words, index / _SCALE, "index good" if good else "index poor")
+
+
+def _card(name: str, value: str, hint: str, part: float | None = None, kind: str = "") -> str:
+    """`part` of a bar at its foot is filled."""
+    meter = "" if part is None else f'<i class="meter" style="--part:{max(0.0, min(1.0, part)):.4f}"></i>'
+    return (
+        f'<div class="card {kind}"><span class="name">{text(name)}</span><b>{text(value)}</b>'
+        f'<span class="hint">{text(hint)}</span>{meter}</div>'
+    )

@@ -1,0 +1,55 @@
+"""What is written down while a run goes on."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from elastream.scoring.balance import LoadSample
+from elastream.scoring.latency import Latencies, LatencyLine
+from elastream.scoring.series import Series
+
+
+@dataclass(frozen=True)
+class Rescale:
+    """A change of an operator's replicas, as it took effect."""
+
+    t_s: float
+    operator: str
+    before: int
+    after: int
+    reason: str
+
+
+@dataclass
+class Record:
+    """A run, as its report and its score need it."""
+
+    name: str
+    sources: tuple[str, ...]
+    series: Series = field(default_factory=Series)
+    latencies: Latencies = field(default_factory=Latencies)
+    latency_line: LatencyLine = field(default_factory=LatencyLine)
+    tick_ms: list[float] = field(default_factory=list)
+    rescale_ticks_ms: list[float] = field(default_factory=list)
+    """For each change of replicas, the longest of the ticks that committed and applied it."""
+    rescales: list[Rescale] = field(default_factory=list)
+    pools: dict[str, int] = field(default_factory=dict)
+    """The operators whose replicas can be changed, and the most each may have."""
+    interval_s: float = 5.0
+    """How long the intervals are over which input and output are compared."""
+    usable: dict[str, float] = field(default_factory=dict)
+    """Per operator, the share of its time that a replica with enough to do serves."""
+    loads: list[LoadSample] = field(default_factory=list)
+    policy: str = "by hand"
+    remarks: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=50))
+    """What the control loop said lately: when, of which kind (rescale, veto, error), and the words."""
+
+
+@dataclass(frozen=True)
+class Events:
+    """Where every tuple of the run is."""
+
+    entered: int
+    finished: int
+    dropped: int
+    queued: int
+    duplicates: int

@@ -1,0 +1,96 @@
+"""The score of a run: every number that its samples give."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from elastream.scoring.adaptability import Adaptability, Curve, adaptability, make_curve
+from elastream.scoring.correlation import both
+from elastream.scoring.latency import LatencyPoint
+from elastream.scoring.metrics import (
+    Floats,
+    lowest_health,
+    replicas_for_peak,
+    saved_resources,
+    throughput_degradation,
+)
+from elastream.scoring.record import Record
+
+
+def score(record: Record, latencies: Sequence[LatencyPoint], r_over: int | None = None) -> dict[str, Any]:
+    """`r_over` replicas are what a run sized for the peak needs; without it they are reckoned from the run's own peak."""
+    if r_over is None:
+        r_over = replicas_for_peak(record.series, record.sources, record.pools, record.usable, record.interval_s)
+    served = {name: its for name, its in record.series.operators.items() if name not in record.sources}
+    curve = run_curve(record)
+    found = {
+        "r_over": r_over,
+        "saved_resources": saved_resources(record.series, record.pools, r_over),
+        "throughput_degradation": throughput_degradation(record.series, record.sources, record.interval_s),
+        "replica_seconds": sum(s.replicas * s.seconds for its in served.values() for s in its),
+        "health": {name: lowest_health(its, record.interval_s) for name, its in served.items() if name in record.pools},
+        "ai_sps": adaptability_json(adaptability(curve) if curve else None),
+        "correlations": _correlations(record, latencies),
+    }
+    document: dict[str, Any] = rounded(found)
+    return document
+
+
+def run_curve(record: Record) -> Curve | None:
+    """All that entered and all that waited, tick by tick. None if there was no tick."""
+    times, entered, queued, _ = _totals(record)
+    return make_curve(times, entered, queued) if len(times) else None
+
+
+def adaptability_json(found: Adaptability | None) -> dict[str, Any]:
+    if found is None:
+        found = Adaptability(None, None, None, (), "the run has no samples")
+    document = asdict(found)
+    document["spikes"] = document.pop("recoveries")
+    return document
+
+
+def rounded(value: Any) -> Any:
+    """Every float in a document, however deep, to seven digits that count."""
+    if isinstance(value, float):
+        return float(f"{value:.7g}")
+    if isinstance(value, Mapping):
+        return {key: rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(inner) for inner in value]
+    return value
+
+
+def _totals(record: Record) -> tuple[Floats, Floats, Floats, Floats]:
+    """The ends of the ticks; what entered from outside, waited and finished in each."""
+    operators = record.series.operators
+    ticks = min((len(its) for its in operators.values()), default=0)
+
+    def total(names: Sequence[str], what: str) -> Floats:
+        columns = [[getattr(sample, what) for sample in operators[name][:ticks]] for name in names if name in operators]
+        return np.sum(np.asarray(columns, np.float64), axis=0) if columns else np.zeros(ticks)
+
+    times = np.asarray([sample.t_s for sample in next(iter(operators.values()), [])[:ticks]], np.float64)
+    waiting = tuple(name for name in operators if name in record.pools or name in record.sources)
+    return times, total(record.sources, "entered"), total(waiting, "queued"), total(tuple(operators), "finished")
+
+
+def _correlations(record: Record, latencies: Sequence[LatencyPoint]) -> dict[str, Any] | None:
+    """Over stretches of a second, in which something finished."""
+    times, _, queued, finished = _totals(record)
+    if len(times) < 2 or times[-1] < 2.0:
+        return None
+    edges = np.arange(int(times[-1]) + 1, dtype=np.float64)
+    waited = np.interp((edges[:-1] + edges[1:]) / 2, times, queued)
+    out = np.diff(np.interp(edges, np.append(0.0, times), np.append(0.0, np.cumsum(finished))))
+    found = {"throughput_queue": both(out, waited)}
+    if latencies:
+        # A tuple that finishes in a stretch is weighed with the others of it.
+        place = np.clip(np.searchsorted(edges, [point.t_s for point in latencies], side="left") - 1, 0, len(out) - 1)
+        counts = np.bincount(place, [point.count for point in latencies], len(out))
+        sums = np.bincount(place, [point.count * point.mean_s for point in latencies], len(out))
+        some = counts > 0
+        found["queue_latency"] = both(waited[some], sums[some] / counts[some])
+    return found

@@ -1,0 +1,175 @@
+"""Suites: YAML that is checked, and a runner that keeps what is done."""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from elastream.bench.outcomes import COLUMNS
+from elastream.bench.runner import Plant, Progress, run_suite
+from elastream.bench.scenario import Scenario
+from elastream.bench.suite import Suite, load_suite, parse_suite, suite_names
+from elastream.errors import SettingError
+from elastream.scoring import Events, Record, Sample, write_report
+
+GOOD = """\
+title: Two sizes
+note: Look at the latency.
+defaults:
+  app: dns
+  workload: "constant:per_second=100,seconds=10"
+  td_s: 2
+scenarios:
+  - name: small
+    policy: static:replicas=1
+  - {name: large, policy: "static:replicas=4", td_s: 3.5, spikes: ["at_s=2,time_to_peak_s=1,duration_s=3,magnitude=2"]}
+"""
+
+
+def test_a_suite_is_its_defaults_and_what_each_scenario_says_itself() -> None:
+    suite = parse_suite("two", GOOD, "two.yaml")
+    assert (suite.name, suite.title, suite.note) == ("two", "Two sizes", "Look at the latency.")
+    small, large = suite.scenarios
+    assert (small.name, small.app, small.policy, small.td_s) == ("small", "dns", "static:replicas=1", 2)
+    assert (large.td_s, len(large.spikes)) == (3.5, 1)
+    assert small.arrivals() is not None and small.arrivals().total == 1000  # type: ignore[union-attr]
+    assert large.arrivals().total > 1000  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            "policy: static:replicas=1",
+            "polcy: psps",
+            r"line 8: scenario 'small': unknown key 'polcy'; did you mean 'policy'\?",
+        ),
+        ("title:", "titel:", r"line 1: unknown key 'titel'; did you mean 'title'\?"),
+        ("td_s: 2", "td_s: soon", "td_s: expected a number, got 'soon'"),
+        ("td_s: 2", "td_s: -2", "scenario 'small': .*-2"),
+        ("td_s: 2", "td_s: true", "td_s: expected a number, got True"),
+        ("td_s: 2", "q_size: 1.5", "q_size: expected a whole number, got 1.5"),
+        ("td_s: 2", "on_full: explode", "on_full: expected wait or drop, got 'explode'"),
+        ("td_s: 2", "td_s: 2\n  td_s: 3", "line 7: 'td_s' is said twice"),
+        ("static:replicas=1", "statik", "scenario 'small': .*statik"),
+        ("name: large", "name: small", "two scenarios are named 'small'"),
+        ("- name: small\n    policy", "- policy", "line 8: a scenario: expected a name"),
+        ("- name: small\n    policy: static:replicas=1", "- small", "line 8: expected keys with values"),
+        ('"constant:per_second=100,seconds=10"', "~", "spikes change a workload"),
+        ("scenarios:", "scenarios: {", r"suite two.yaml, line \d+: .*expected"),
+    ],
+)
+def test_what_is_wrong_in_a_suite_is_said_with_its_place(before: str, after: str, said: str) -> None:
+    assert before in GOOD
+    with pytest.raises(SettingError, match=said) as raised:
+        parse_suite("two", GOOD.replace(before, after), "two.yaml")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["", "title: x\n", "title: x\nscenarios: []\n", "- 1\n"])
+def test_a_suite_without_scenarios_is_refused(text: str) -> None:
+    with pytest.raises(SettingError, match=r"two\.yaml"):
+        parse_suite("two", text, "two.yaml")
+
+
+def test_every_suite_that_ships_can_be_run() -> None:
+    names = suite_names()
+    assert [f"psps-table-{number}" for number in range(4, 13)] == [n for n in names if n.startswith("psps")]
+    assert {"ai-sps", "smoke"} <= set(names)
+    for name in names:
+        suite = load_suite(name)
+        assert suite.title and suite.note, name
+        for scenario in suite.scenarios:
+            arrivals = scenario.arrivals()
+            assert arrivals is not None and arrivals.total > 100, (name, scenario.name)
+
+
+def test_an_unknown_suite_is_refused_with_a_hint() -> None:
+    with pytest.raises(SettingError, match=r"did you mean 'smoke'\?"):
+        load_suite("smok")
+
+
+class Ledger:
+    """A plant that writes down what it was asked to run, and a report of a run of one sample each second."""
+
+    name = "ledger"
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.seen: list[Progress] = []
+        self.fails_at = ""
+
+    def seconds(self, scenario: Scenario) -> float:
+        return 10.0
+
+    def run(self, scenario: Scenario, folder: Path, progress: Progress) -> None:
+        if scenario.name == self.fails_at:
+            raise KeyboardInterrupt
+        self.ran.append(scenario.name)
+        self.seen.append(progress)
+        record = Record(scenario.app, ("in",), pools={"work": 4}, policy=scenario.policy)
+        for second in range(1, 11):
+            record.series.add("in", Sample(second, 1.0, 100, 100, 0, 0, 1, 0.0, entered=100))
+            record.series.add("work", Sample(second, 1.0, 100, 100, 0, 5, 2, 0.5, finished=100))
+            record.latencies.add(np.full(100, 0.2))
+        write_report(record, Events(1000, 1000, 0, 0, 0), folder, scenario.r_over)
+
+
+SUITE = Suite("three", "Three <sizes>", tuple(Scenario(name, r_over=4) for name in ("a b", "a/b", "c")), "A note.")
+
+
+def test_a_suite_writes_one_table_in_three_forms_a_picture_and_a_page(tmp_path: Path) -> None:
+    plant: Plant = Ledger()
+    outcomes = run_suite(SUITE, plant, tmp_path, print)
+    assert [outcome.label for outcome in outcomes] == ["a b", "a/b", "c"]
+    table = (tmp_path / "three.md").read_text()
+    assert "| a b | 0.5000 |" in table and table.startswith("# Three <sizes>\n\nA note.\n")
+    rows = list(csv.DictReader((tmp_path / "three.csv").read_text().splitlines()))
+    assert [row["scenario"] for row in rows] == ["a b", "a/b", "c"]
+    assert float(rows[0]["saved"]) == 0.5 and rows[0]["AI-SPS"] == ""
+    assert list(rows[0]) == ["scenario", *COLUMNS]
+    assert json.loads((tmp_path / "three.json").read_text())["c"]["saved_resources"] == 0.5
+    assert (tmp_path / "three.png").stat().st_size > 10_000
+    page = (tmp_path / "three.html").read_text()
+    assert "Three &lt;sizes&gt;" in page and "a-b/report.html" in page
+    # Two names that a file system would take for one.
+    assert len({outcome.folder for outcome in outcomes}) == 3
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+    plant, said = Ledger(), list[str]()
+    plant.fails_at = "c"
+    with pytest.raises(KeyboardInterrupt):
+        run_suite(SUITE, plant, tmp_path, said.append)
+    assert "| a/b |" in (tmp_path / "three.md").read_text()
+    plant.fails_at = ""
+    assert len(run_suite(SUITE, plant, tmp_path, said.append)) == 3
+    assert plant.ran == ["a b", "a/b", "c"]
+    assert said == ["kept from an earlier run: a b, a/b; --again runs them anew"]
+    run_suite(SUITE, plant, tmp_path, said.append, again=True)
+    assert plant.ran == ["a b", "a/b", "c"] * 2
+
+
+def test_a_scenario_that_was_changed_runs_again(tmp_path: Path) -> None:
+    plant = Ledger()
+    run_suite(SUITE, plant, tmp_path, lambda words: None)
+    first, *others = SUITE.scenarios
+    run_suite(replace(SUITE, scenarios=(replace(first, td_s=7.0), *others)), plant, tmp_path, lambda words: None)
+    assert plant.ran == ["a b", "a/b", "c", "a b"]
+    # A report that was only half written counts for nothing.
+    (tmp_path / "c" / "scenario.json").write_text("{")
+    run_suite(SUITE, plant, tmp_path, lambda words: None)
+    assert plant.ran[-2:] == ["a b", "c"]
+
+
+def test_the_time_left_is_that_of_the_scenarios_to_come(tmp_path: Path) -> None:
+    plant = Ledger()
+    run_suite(SUITE, plant, tmp_path, lambda words: None)
+    assert [(p.number, p.of, p.done_s, p.its_s, p.left_s) for p in plant.seen] == [
+        (1, 3, 0.0, 10.0, 20.0),
+        (2, 3, 10.0, 10.0, 10.0),
+        (3, 3, 20.0, 10.0, 0.0),
+    ]
