@@ -13,6 +13,7 @@ import numpy as np
 from elastream.bench.outcomes import Outcome
 from elastream.scoring.plots import rate_of
 from elastream.scoring.series import Sample
+from elastream.scoring.thinning import per_second
 
 COLOURS = ("#2b6cb0", "#c53030", "#2f855a", "#b7791f", "#6b46c1", "#0987a0")
 
