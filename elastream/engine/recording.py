@@ -1,8 +1,9 @@
 """From ticks to the record that a report is made of."""
 
 import math
+from collections import Counter
 
-from elastream.control import JournalEntry, Observation
+from elastream.control import JournalEntry, Observation, OperatorObservation
 from elastream.engine.handle import Handle
 from elastream.engine.measure import Tick
 from elastream.lanes import Audit
@@ -28,6 +29,7 @@ class Recorder:
         self._start_s: float | None = None
         self._replicas: dict[str, int] = {}
         self._applying = 0
+        self._served: Counter[str] = Counter()
         handle.subscribe(self.add)
         handle.on_decision(self.decided)
 
@@ -81,8 +83,7 @@ class Recorder:
             self.record.loads.append(load_sample(t_s, ratios))
             del self.record.loads[:-MOST_TICKS]
         for name in self.record.pools:
-            # The newest is the best known: a service time is learnt in the first intervals.
-            self.record.usable[name] = observation.operators[name].usable
+            self._note_usable(observation.operators[name])
         if entry.error:
             self.record.remarks.append((t_s, "error", entry.error))
         for decision in entry.decisions:
@@ -91,6 +92,14 @@ class Recorder:
             said = f"{decision.operator}: {decision.before} -> {decision.after}  {decision.words}"
             if decision.asked != decision.before:
                 self.record.remarks.append((t_s, "rescale" if decision.rescales else "veto", said))
+
+    def _note_usable(self, operator: OperatorObservation) -> None:
+        """The mean over all tuples: what a tick could be used for when there was much to do counts for much."""
+        name, before = operator.operator, self._served[operator.operator]
+        self._served[name] += operator.processed
+        if self._served[name]:
+            share = self.record.usable.get(name, 0.0) * before + operator.usable * operator.processed
+            self.record.usable[name] = share / self._served[name]
 
 
 def load_ratios(observation: Observation, q_size: int | None, interval_s: float) -> list[float]:
