@@ -10,7 +10,7 @@ from elastream.bench.suite import Suite
 from elastream.cli.bench import run_and_show
 
 POOL = 8
-SERVICE_MS = 8.0
+SERVICE_MS = 5.0
 TD_S = 2.0
 
 POLICIES = {"PSPS": "psps", "r = 1": "static:replicas=1", f"r = {POOL}": f"static:replicas={POOL}"}
