@@ -15,7 +15,25 @@ def test_policies_are_compared_on_the_same_workload(tmp_path: Path, capsys: pyte
     trace = tmp_path / "trace.csv"
     trace.write_text("t_seconds,events\n0,300\n2,1200\n4,300\n")
     words = ["bench", "policies", "psps", "static:replicas=2@least_loaded", "--app", "tweets", "--trace", str(trace)]
-    assert main([*words, "--td", "1", "--pool", "3", "--service-ms", "1", "--report", str(tmp_path), "--json"]) == 0
+    assert (
+        main(
+            [
+                *words,
+                "--td",
+                "1",
+                "--pool",
+                "3",
+                "--service-ms",
+                "1",
+                "--r-over",
+                "12",
+                "--report",
+                str(tmp_path),
+                "--json",
+            ]
+        )
+        == 0
+    )
     document = json.loads(capsys.readouterr().out)
     assert list(document) == ["psps", "static:replicas=2@least_loaded"]
     for report in document.values():

@@ -12,8 +12,10 @@ from elastream.policies import POLICIES, make_policy
 from elastream.policies.dabs import predict
 from elastream.policies.flow import Flow
 from elastream.policies.markov import forecast
+from elastream.policies.oracle import Oracle
 from elastream.policies.psps import Psps
 from elastream.testing import observation, operator, source
+from elastream.workload import constant
 
 
 def sizes(proposal: Proposal) -> dict[str, int]:
@@ -173,6 +175,8 @@ def test_every_policy_is_quiet_about_an_interval_of_no_length(name: str) -> None
 def test_the_same_observations_give_the_same_proposals(name: str, loads: list[tuple[int, int]]) -> None:
     def played() -> list[Proposal]:
         policy = make_policy(name)
+        if isinstance(policy, Oracle):
+            policy.foresee((constant(100, 60),))
         return [
             policy.propose(observation(source("in", load), operator("a", {"in": load}, service_ms=3, queued=queued)))
             for load, queued in loads

@@ -14,6 +14,7 @@ from elastream.apps.dns_features import FEATURES, Floats, name_features
 from elastream.apps.dns_model import dns_model
 from elastream.apps.dns_parsing import PARSED, parse_queries
 from elastream.apps.dns_payload import dns_payload
+from elastream.apps.lazily import Lazily
 from elastream.apps.linear_model import LinearModel, most_likely
 from elastream.apps.service import service, usual_arrivals
 from elastream.engine import sources
@@ -46,15 +47,15 @@ def topology(
     arrivals = arrivals or usual_arrivals()
     make = dns_payload(payload, arrivals.keys)
     store = results_in(database, "queries", JUDGED)
-    model = dns_model()
+    measure, judge = Lazily(lambda: Measure(dns_model().bigrams)), Lazily(lambda: Judge(dns_model().verdict))
     app = Topology("dns")
     app.source(
         "queries",
         sources.replay(arrivals, "id long, client string, kind string, name string", make),
     )
     app.batch("parse", each.of(parse_queries), after="queries", schema=PARSED, **each.how)
-    app.batch("features", each.of(Measure(model.bigrams)), after="parse", schema=MEASURED, **each.how)
-    app.batch("classify", each.of(Judge(model.verdict)), after="features", schema=JUDGED, **each.how)
+    app.batch("features", each.of(measure), after="parse", schema=MEASURED, **each.how)
+    app.batch("classify", each.of(judge), after="features", schema=JUDGED, **each.how)
     app.sink("store", each.of(store), after="classify", **each.how)
     return app
 

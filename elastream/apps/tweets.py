@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from elastream.apps.classify import ClassifyAuthor, ClassifyText
 from elastream.apps.database import results_in
+from elastream.apps.lazily import Lazily
 from elastream.apps.service import service, usual_arrivals
 from elastream.apps.tweet_models import author_model, topic_model
 from elastream.apps.tweet_parsing import PARSED, parse_tweets
@@ -39,8 +40,8 @@ def topology(
     arrivals = arrivals or usual_arrivals()
     make = tweet_payload(payload, arrivals.keys)
     store = results_in(database, "tweets", STORED)
-    content = ClassifyText(topic_model(), "topic", "topic_share")
-    author = ClassifyAuthor(author_model(), tuple(STORED.names[:-2]))
+    content = Lazily(lambda: ClassifyText(topic_model(), "topic", "topic_share"))
+    author = Lazily(lambda: ClassifyAuthor(author_model(), tuple(STORED.names[:-2])))
     app = Topology("tweets")
     app.source("tweets", sources.replay(arrivals, "id long, raw string", make))
     app.batch("parse", each.of(parse_tweets), after="tweets", schema=PARSED, **each.how)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from elastream.apps.classify import ClassifyAuthor, ClassifyText
 from elastream.apps.database import results_in
+from elastream.apps.lazily import Lazily
 from elastream.apps.service import service, usual_arrivals
 from elastream.apps.tweet_models import author_model, kind_model, mood_model, topic_model
 from elastream.apps.tweet_parsing import PARSED, parse_tweets
@@ -45,10 +46,10 @@ def topology(
     arrivals = arrivals or usual_arrivals()
     make = tweet_payload(payload, arrivals.keys)
     store = results_in(database, "complex_tweets", STORED)
-    kind = ClassifyText(kind_model(), "kind", "kind_share")
-    topic = Branch(ClassifyText(topic_model(), "topic", "share"), absent="sentiment")
-    sentiment = Branch(ClassifyText(mood_model(), "sentiment", "share"), absent="topic")
-    author = ClassifyAuthor(author_model(), tuple(STORED.names[:-2]))
+    kind = Lazily(lambda: ClassifyText(kind_model(), "kind", "kind_share"))
+    topic = Lazily(lambda: Branch(ClassifyText(topic_model(), "topic", "share"), absent="sentiment"))
+    sentiment = Lazily(lambda: Branch(ClassifyText(mood_model(), "sentiment", "share"), absent="topic"))
+    author = Lazily(lambda: ClassifyAuthor(author_model(), tuple(STORED.names[:-2])))
     app = Topology("tweets-complex")
     app.source("tweets", sources.replay(arrivals, "id long, raw string", make))
     app.batch("parse", each.of(parse_tweets), after="tweets", schema=PARSED, **each.how)

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,6 +58,7 @@ COLUMNS: Mapping[str, Column] = {
     "τ s": Column(lambda r: r["ai_sps"]["tau_s"], lambda value: f"{value:.2f}", "low"),
     "lb": Column(lambda r: r["load"]["lb_mean"] if r["load"] else None, lambda value: f"{value:.3f}", "low"),
     "replica seconds": Column(lambda r: r["replica_seconds"], better="low"),
+    "regret": Column(lambda r: r.get("regret"), lambda value: f"{value:.1%}", "low"),
     "r over": Column(lambda r: r["r_over"], _whole),
     "longest tick with a rescale ms": Column(lambda r: r["rescale_pause_ms"]["max"]),
     "tick p50 ms": Column(lambda r: r["ticks"]["p50_ms"]),
@@ -72,6 +73,18 @@ BRIEF = 8
 def outcome_table(outcomes: Sequence[Outcome], brief: bool = False) -> str:
     names = list(COLUMNS)[: BRIEF if brief else None]
     return table(["", *names], [[outcome.label, *_cells(outcome.report, names)] for outcome in outcomes])
+
+
+def paper_table(outcomes: Sequence[Outcome], paper: Mapping[str, Mapping[str, float]]) -> str:
+    """Ours beside the paper's, where a paper has the same scenario; empty where none has."""
+    rows = []
+    for outcome in outcomes:
+        theirs = paper.get(outcome.label, {})
+        if theirs:
+            cells = [(COLUMNS[name], COLUMNS[name].of(outcome.report) or 0.0, theirs[name]) for name in theirs]
+            rows.append([outcome.label, *(f"{column.show(ours)} / {column.show(its)}" for column, ours, its in cells)])
+    names = next((list(its) for its in paper.values() if its), [])
+    return table(["ours / the paper's", *names], rows) if rows else ""
 
 
 def _cells(report: Report, names: Sequence[str]) -> list[str]:
@@ -89,13 +102,40 @@ def read_outcome(label: str, folder: Path) -> Outcome:
     return Outcome(label, folder, report, record, latencies)
 
 
-def write_outcomes(name: str, title: str, note: str, outcomes: Sequence[Outcome], folder: Path) -> None:
+def with_regret(outcomes: Sequence[Outcome], alike: Sequence[object]) -> list[Outcome]:
+    """How many replica seconds more each took than the clairvoyant on the same workload, where there is one.
+
+    `alike` says of each outcome what its workload was.
+    """
+    best = {
+        its: outcome.report["replica_seconds"]
+        for outcome, its in zip(outcomes, alike, strict=True)
+        if outcome.report["policy"].startswith("oracle")
+    }
+    return [
+        replace(outcome, report=outcome.report | {"regret": outcome.report["replica_seconds"] / best[its] - 1})
+        if best.get(its)
+        else outcome
+        for outcome, its in zip(outcomes, alike, strict=True)
+    ]
+
+
+def write_outcomes(
+    name: str,
+    title: str,
+    note: str,
+    outcomes: Sequence[Outcome],
+    folder: Path,
+    paper: Mapping[str, Mapping[str, float]],
+) -> None:
     """`name`.md, .csv, .json, .png and .html."""
     from elastream.bench.outcomes_plot import draw_outcomes
     from elastream.bench.suite_page import SuiteRun, suite_page
 
     folder.mkdir(parents=True, exist_ok=True)
-    text = "\n\n".join(part for part in (f"# {title}", note, outcome_table(outcomes)) if part)
+    text = "\n\n".join(
+        part for part in (f"# {title}", note, outcome_table(outcomes), paper_table(outcomes, paper)) if part
+    )
     (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     document = {outcome.label: outcome.report for outcome in outcomes}
     (folder / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from elastream import __version__
-from elastream.bench.outcomes import Outcome, read_outcome, write_outcomes
+from elastream.bench.outcomes import Outcome, read_outcome, with_regret, write_outcomes
 from elastream.bench.scenario import Scenario
 from elastream.bench.suite import Suite
 
@@ -75,7 +75,14 @@ def run_suite(
 def _write(suite: Suite, folder: Path, places: dict[str, str]) -> list[Outcome]:
     there = [s.name for s in suite.scenarios if (folder / places[s.name] / DONE).is_file()]
     outcomes = [read_outcome(name, folder / places[name]) for name in there]
-    write_outcomes(suite.name, suite.title, suite.note, outcomes, folder)
+    workloads = [
+        (s.app, s.workload, s.speed, s.scale, s.spikes, s.seed, s.service_ms)
+        for s in suite.scenarios
+        if s.name in there
+    ]
+    outcomes = with_regret(outcomes, workloads)
+    paper = {scenario.name: dict(scenario.paper) for scenario in suite.scenarios}
+    write_outcomes(suite.name, suite.title, suite.note, outcomes, folder, paper)
     return outcomes
 
 

@@ -1,7 +1,7 @@
 """A scenario: one run of a bench, in words and numbers. Everything is checked before anything is started."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -11,6 +11,8 @@ from elastream.engine import Settings
 from elastream.errors import SettingError
 from elastream.policies import make_policy
 from elastream.workload import Arrivals, parse_workload
+
+PAPER_COLUMNS = ("saved", "degradation", "processed", "latency ms")
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Scenario:
     service_ms: float | None = None
     grouping: str | None = None
     pool: int | None = None
+    paper: tuple[tuple[str, float], ...] = ()
+    """What a paper has for it, by the names of columns."""
 
     def __post_init__(self) -> None:
         if not self.name.strip():
@@ -77,7 +81,18 @@ class Scenario:
         return {option: getattr(self, option) for option in PARAMETERS if getattr(self, option) is not None}
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "spikes": list(self.spikes)}
+        return {**asdict(self), "spikes": list(self.spikes), "paper": dict(self.paper)}
+
+    def stretched(self, times: float) -> "Scenario":
+        """The same in slower time: everything takes so many times as long, but for the time after which tuples are dropped."""
+        if times == 1.0:
+            return self
+        return replace(
+            self,
+            speed=self.speed / times,
+            td_s=self.td_s * times,
+            service_ms=None if self.service_ms is None else self.service_ms * times,
+        )
 
 
 def scenario_from(values: Mapping[str, Any]) -> Scenario:
@@ -95,6 +110,8 @@ def scenario_from(values: Mapping[str, Any]) -> Scenario:
     given = dict(values)
     if "spikes" in given:
         given["spikes"] = tuple(given["spikes"])
+    if "paper" in given:
+        given["paper"] = tuple(given["paper"].items())
     return Scenario(**given)
 
 
@@ -102,6 +119,10 @@ def _check(key: str, value: Any, kind: Any) -> None:
     if key == "spikes":
         if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
             raise SettingError(f"spikes: expected a list of words, got {value!r}")
+        return
+    if key == "paper":
+        if not isinstance(value, dict) or set(value) - set(PAPER_COLUMNS):
+            raise SettingError(f"paper: expected numbers for {', '.join(PAPER_COLUMNS)}, got {value!r}")
         return
     allowed = get_args(kind) or (kind,)
     words = [choice for choice in allowed if isinstance(choice, str)]

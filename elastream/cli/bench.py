@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,10 @@ from elastream.errors import SettingError
 
 if TYPE_CHECKING:
     from elastream.bench.outcomes import Outcome
+    from elastream.bench.runner import Plant
+    from elastream.bench.simulator_plant import SimulatorPlant
 
-PLANTS = ("spark",)
+PLANTS = ("spark", "simulator")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     decisions = suites.add_parser("decisions", help="how long a decision takes, for 10 to 1,000 operators")
     decisions.add_argument("--policy", default="psps", metavar="NAME[:KEY=N,...]", help="who decides")
     decisions.add_argument("--json", action="store_true", help="print one JSON document")
+    speed = suites.add_parser("simulator", help="how fast the simulator is")
+    speed.add_argument("--json", action="store_true", help="print one JSON document")
     _add_policies(suites.add_parser("policies", help="the same application and workload, once for each policy"))
+    fidelity = suites.add_parser("fidelity", help="the simulator against Spark, on two traces, about twelve minutes")
+    fidelity.add_argument("--again", action="store_true", help="run also on Spark what an earlier run has finished")
+    fidelity.add_argument("--profile", metavar="FILE", help="from elastream calibrate; default: the one that ships")
+    fidelity.add_argument("--report", metavar="DIR", default="elastream-bench", help="where the reports go")
+    fidelity.add_argument("--json", action="store_true", help="print one JSON document")
     run = suites.add_parser("run", help="the scenarios of your own YAML file")
     run.add_argument("file", metavar="FILE.yaml", help="its keys are those of the suites that ship: docs/suites.md")
     _add_suite(run)
@@ -42,6 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_suite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--again", action="store_true", help="run also what an earlier run has finished")
     parser.add_argument("--plant", choices=PLANTS, default="spark", help="what the scenarios run on")
+    parser.add_argument("--system", choices=["spark", "storm"], default="spark", help="what the simulator models")
+    parser.add_argument("--profile", metavar="FILE", help="the simulator's, from elastream calibrate")
+    parser.add_argument("--stretch", type=float, default=1.0, metavar="N", help="simulate in N times slower time")
     parser.add_argument("--report", metavar="DIR", default="elastream-bench", help="where the reports go")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
@@ -68,7 +81,13 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    parts = {"engine": _engine, "decisions": _decisions, "policies": _policies}
+    parts = {
+        "engine": _engine,
+        "decisions": _decisions,
+        "policies": _policies,
+        "fidelity": _fidelity,
+        "simulator": _speed,
+    }
     return parts.get(args.suite, _suite)(args)
 
 
@@ -95,10 +114,58 @@ def _decisions(args: argparse.Namespace) -> int:
     return 0 if all(time.met for time in times) else 1
 
 
+def _speed(args: argparse.Namespace) -> int:
+    from elastream.bench.simulator_speed import bench_simulator, speed_table
+
+    console = Console(stderr=args.json, highlight=False, soft_wrap=True)
+    found = bench_simulator(console.print)
+    if args.json:
+        sys.stdout.write(json.dumps([its.to_json() for its in found]) + "\n")
+    else:
+        console.print(Markdown(speed_table(found)))
+    return 0 if all(its.met for its in found) else 1
+
+
 def _suite(args: argparse.Namespace) -> int:
     suite = load_suite(args.file)
-    run_and_show(suite, Path(args.report) / suite.name, again=args.again, as_json=args.json)
+    folder = Path(args.report) / suite.name
+    if args.plant == "simulator":
+        if not 0 < args.stretch < float("inf"):
+            raise SettingError(f"--stretch must be more than 0, got {args.stretch:g}")
+        suite = replace(suite, scenarios=tuple(scenario.stretched(args.stretch) for scenario in suite.scenarios))
+        plant = _simulator(args.profile, args.system)
+        run_and_show(suite, folder / f"simulated-{args.system}", again=True, as_json=args.json, plant=plant)
+    else:
+        run_and_show(suite, folder, again=args.again, as_json=args.json)
     return 0
+
+
+def _simulator(profile: str | None, system: str = "spark") -> "SimulatorPlant":
+    from elastream.bench.simulator_plant import SimulatorPlant
+    from elastream.simulator.profile import load_profile
+
+    return SimulatorPlant(load_profile(profile), system)
+
+
+def _fidelity(args: argparse.Namespace) -> int:
+    from elastream.bench.fidelity import bench_fidelity, fidelity_scenarios, fidelity_table
+    from elastream.bench.spark_plant import SparkPlant
+    from elastream.cli.suite_progress import watch_on
+
+    console = Console(stderr=args.json, highlight=False, soft_wrap=True)
+    found = bench_fidelity(
+        fidelity_scenarios(),
+        SparkPlant(watch_on(console)),
+        _simulator(args.profile),
+        Path(args.report) / "fidelity",
+        console.print,
+        again=args.again,
+    )
+    if args.json:
+        sys.stdout.write(json.dumps([its.to_json() for its in found]) + "\n")
+    else:
+        console.print(Markdown(fidelity_table(found)))
+    return 0 if all(its.met for its in found) else 1
 
 
 def _policies(args: argparse.Namespace) -> int:
@@ -132,19 +199,24 @@ def _policies(args: argparse.Namespace) -> int:
     return 0
 
 
-def run_and_show(suite: Suite, folder: Path, *, again: bool, as_json: bool = False) -> "list[Outcome]":
-    """Run what is left of a suite and print its table."""
-    from elastream.bench.outcomes import outcome_table
+def run_and_show(
+    suite: Suite, folder: Path, *, again: bool, as_json: bool = False, plant: "Plant | None" = None
+) -> "list[Outcome]":
+    """Run what is left of a suite, on Spark unless told otherwise, and print its table."""
+    from elastream.bench.outcomes import outcome_table, paper_table
     from elastream.bench.runner import run_suite
     from elastream.bench.spark_plant import SparkPlant
     from elastream.cli.suite_progress import watch_on
 
     console = Console(stderr=as_json, highlight=False, soft_wrap=True)
-    outcomes = run_suite(suite, SparkPlant(watch_on(console)), folder, console.print, again=again)
+    outcomes = run_suite(suite, plant or SparkPlant(watch_on(console)), folder, console.print, again=again)
     if as_json:
         sys.stdout.write(json.dumps({outcome.label: outcome.report for outcome in outcomes}) + "\n")
         return outcomes
     console.print(Markdown(f"**{suite.title}**\n\n" + outcome_table(outcomes, brief=True)))
+    theirs = paper_table(outcomes, {scenario.name: dict(scenario.paper) for scenario in suite.scenarios})
+    if theirs:
+        console.print(Markdown(theirs))
     if suite.note:
         console.print(suite.note)
     console.print(f"report {folder}/{suite.name}.html")

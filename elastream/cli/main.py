@@ -9,6 +9,8 @@ from elastream.errors import ElastreamError
 
 COMMANDS = {
     "run": "run an application on Spark",
+    "simulate": "the same run on a model, in virtual time",
+    "calibrate": "measure this machine for the simulator",
     "audit": "check that nothing was lost or doubled in a base directory",
     "score": "the papers' metrics and the adaptability index of a run, or of any system's CSV",
     "trace": "list the traces, or draw what arrives when",

@@ -70,6 +70,9 @@ class Analyst:
         if self._question is not None and not self._done.is_set():
             for_s = now_s - self._asked_s
             return Analysis(None, f"policy {self._policy.name!r} has been thinking for {for_s:.1f} s; not asked again")
+        if self._patience_s == math.inf:
+            # In virtual time nobody waits.
+            return analyze(self._policy, observation)
         self._question, self._answer, self._asked_s, self._overdue = observation, None, now_s, False
         self._done.clear()
         threading.Thread(target=self._think, args=(observation,), name="elastream-policy", daemon=True).start()

@@ -17,7 +17,7 @@ from elastream.engine.plant import EnginePlant
 from elastream.engine.program import Program
 from elastream.engine.session import check_session, cores_of, slots_of, tick_session
 from elastream.engine.settings import Settings
-from elastream.engine.sources import Stream
+from elastream.engine.sources import Replay, Stream
 from elastream.engine.tick_source import Mailbox, tick_source
 from elastream.engine.work import Receipt
 from elastream.errors import RunFailed, SettingError
@@ -54,6 +54,9 @@ def run(
     if benchmark_s < 0:
         raise SettingError(f"benchmark_s must be 0 or more, got {benchmark_s}; 0 means no benchmark")
     graph = topology.build() if isinstance(topology, Topology) else topology
+    if chosen is not None and hasattr(chosen, "foresee"):
+        # Only what is replayed can be foreseen.
+        chosen.foresee(tuple(s.source.arrivals for s in graph.sources if isinstance(s.source, Replay)))
     settings = settings or Settings()
     base = base or tempfile.mkdtemp(prefix="elastream-")
     store = Store(base)

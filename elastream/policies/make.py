@@ -9,6 +9,7 @@ from elastream.errors import SettingError
 from elastream.policies.dabs import Dabs
 from elastream.policies.ds2 import Ds2
 from elastream.policies.markov import Markov
+from elastream.policies.oracle import Oracle
 from elastream.policies.psps import Psps
 from elastream.policies.static import Static
 from elastream.policies.threshold import Threshold
@@ -20,6 +21,7 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "threshold": Threshold,
     "markov": Markov,
     "ds2": Ds2,
+    "oracle": Oracle,
 }
 
 

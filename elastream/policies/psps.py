@@ -22,13 +22,13 @@ class Psps:
         td_s = observation.seconds
         if not td_s:
             return Proposal()
-        thetas = self._flow.thetas(observation)
+        thetas, came = self._flow.thetas(observation), observation.input
         wants = []
         for operator in observation.scalable():
             # Nobody has served a tuple of it yet, so nothing is known of its size.
             if not operator.service_seconds:
                 continue
-            arriving = whole(observation.input * thetas[operator.operator])  # (2a)
+            arriving = whole(came * thetas[operator.operator])  # (2a)
             waiting = operator.queued + self._unread(observation, operator)  # (3)
             predicted = arriving + waiting  # (4)
             need = predicted * operator.service_seconds / (td_s * operator.usable)  # (1), in time that can be used

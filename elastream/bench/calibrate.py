@@ -1,0 +1,187 @@
+"""Measures, with Spark on this machine, what the simulator needs to know: what a tick costs, and how long tuples take."""
+
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import ceil
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from elastream.apps import BUILT_IN
+from elastream.apps.load import load_app
+from elastream.engine import Settings, run, tick_session
+from elastream.engine.measure import Tick
+from elastream.engine.planner import SHARED_TASK_S, WAITING_TASKS
+from elastream.engine.session import cores_of
+from elastream.errors import SettingError
+from elastream.simulator.profile import Machine, OperatorTimes, Profile
+from elastream.topology import Graph, Kind
+from elastream.workload import constant
+
+RATE, IDLE_RATE = 250.0, 4.0
+"""Tuples a second while an application is timed, and while hardly anything happens."""
+TIMED_TICKS = 80
+PATIENCE_S = 90.0
+POOL = 8
+SERVICE_MS = 5.0
+READS_AT = 0.6
+WARM_TICKS = 12
+"""The first ticks of a run are slower, and say nothing."""
+
+
+@dataclass(frozen=True)
+class TickCost:
+    """One tick: what it cost besides serving, and what there was in it."""
+
+    overhead_s: float
+    tasks: int
+    tuples: int
+
+
+def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
+    """Every application for a while without waits, then tweets with one to eight replicas of each operator."""
+    lanes = POOL * 8 + 2
+    spark = tick_session(None, lanes)
+    times: dict[str, dict[str, OperatorTimes]] = {}
+    for app in apps:
+        say(f"timing the operators of {app}")
+        with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
+            graph = _graph(app, folder, 0.0, RATE)
+            times[app] = operator_times(graph, _watch(spark, graph, folder, Settings()))
+    cores = cores_of(spark)
+    costs: list[TickCost] = []
+    for size, rate in ((1, IDLE_RATE), (1, RATE / 2), (2, RATE), (4, RATE), (POOL, RATE)):
+        say(f"timing ticks of {size} replicas of each operator at {rate:.0f} tuples a second")
+        with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
+            graph = _graph("tweets", folder, SERVICE_MS, rate)
+            ticks = _watch(spark, graph, folder, Settings(max_budget_s=0.2), size)
+            costs += [tick_cost(graph, tick, cores) for tick in ticks]
+    say("timing a restart")
+    with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
+        restart_s = _restart(spark, folder)
+    return Profile(fit_machine(costs, cores, restart_s), times)
+
+
+def operator_times(graph: Graph, ticks: Sequence[Tick]) -> dict[str, OperatorTimes]:
+    """Means over all ticks; the spread is that of the services of a tuple, from how much the means of ticks differ."""
+    processed: Counter[str] = Counter()
+    busy_s: defaultdict[str, float] = defaultdict(float)
+    cpu_s: defaultdict[str, float] = defaultdict(float)
+    sent: Counter[tuple[str, str]] = Counter()
+    each: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    for tick in ticks:
+        for receipt in tick.settled.receipts:
+            if receipt.processed:
+                processed[receipt.operator] += receipt.processed
+                busy_s[receipt.operator] += receipt.busy_s
+                cpu_s[receipt.operator] += receipt.cpu_s
+                each[receipt.operator].append((receipt.processed, receipt.busy_s / receipt.processed))
+            for target, lanes in receipt.delivered.items():
+                sent[receipt.operator, target] += sum(lanes.values())
+    found = {}
+    for head in (*graph.sources, *(o for o in graph.served if o.kind is not Kind.OUTPUT)):
+        members = [member.name for member in graph.chain(head.name)]
+        count = max(1, processed[head.name])
+        total_s = sum(busy_s[name] for name in members)
+        mean_s = total_s / count
+        found[str(head.name)] = OperatorTimes(
+            service_s=float(f"{mean_s:.4g}"),
+            cpu=round(min(1.0, sum(cpu_s[name] for name in members) / total_s), 3) if total_s else 1.0,
+            spread=_spread(each[head.name]),
+            shares={
+                str(edge.target): round(sent[members[-1], edge.target] / count, 4)
+                for edge in graph.edges_leaving(head.name)
+            },
+        )
+    return found
+
+
+def _spread(each: list[tuple[int, float]]) -> float:
+    """The standard deviation of one service, in parts of the mean: a mean of n varies by a root of n less."""
+    if len(each) < 2:
+        return 0.0
+    counts = np.array([count for count, _ in each], np.float64)
+    means = np.array([mean for _, mean in each])
+    mean = np.average(means, weights=counts)
+    return round(float(np.sqrt(np.mean(counts * (means / mean - 1) ** 2))), 3) if mean else 0.0
+
+
+def tick_cost(graph: Graph, tick: Tick, cores: int) -> TickCost:
+    alone = threads = tuples = 0
+    small_s = 0.0
+    for receipt in tick.settled.receipts:
+        tuples += receipt.processed
+        if graph[receipt.operator].kind is Kind.SOURCE:
+            continue
+        if receipt.busy_s < SHARED_TASK_S:
+            small_s += receipt.busy_s
+        elif graph[receipt.operator].waits:
+            threads += 1
+        else:
+            alone += 1
+    tasks = alone + min(threads, cores * WAITING_TASKS) + max(1, ceil(small_s / SHARED_TASK_S))
+    return TickCost(tick.overhead_s, tasks, tuples)
+
+
+def fit_machine(costs: Sequence[TickCost], cores: int, restart_s: float) -> Machine:
+    """Least squares of what ticks cost, on tasks and tuples; nothing costs less than nothing."""
+    from scipy.optimize import nnls
+
+    # A pause of a garbage collector is no cost of a tick.
+    limit_s = 3 * float(np.median([cost.overhead_s for cost in costs]))
+    used = [cost for cost in costs if cost.overhead_s <= limit_s]
+    rows = np.array([[1.0, cost.tasks, cost.tuples] for cost in used])
+    measured = np.array([cost.overhead_s for cost in used])
+    (base_s, task_s, tuple_s), _ = nnls(rows, measured)
+    expected = rows @ np.array([base_s, task_s, tuple_s])
+    spread = float(np.std(measured / expected - 1))
+    return Machine(
+        cores,
+        float(f"{base_s:.4g}"),
+        float(f"{task_s:.4g}"),
+        float(f"{tuple_s:.4g}"),
+        round(spread, 3),
+        READS_AT,
+        round(restart_s, 2),
+    )
+
+
+def _graph(app: str, folder: str, service_ms: float, rate: float) -> Graph:
+    options: dict[str, object] = {}
+    if app in BUILT_IN:
+        options = {"database": f"{folder}/results.sqlite", "service_ms": service_ms, "pool": POOL}
+    return load_app(app, constant(rate, 3600.0), options)
+
+
+def _watch(spark: SparkSession, graph: Graph, folder: str, settings: Settings, size: int = 2) -> list[Tick]:
+    """Enough ticks of a warm run."""
+    ticks: list[Tick] = []
+    policy = f"static:replicas={size}"
+    with run(graph, f"{folder}/base", spark=spark, policy=policy, settings=settings, benchmark_s=0) as handle:
+        handle.subscribe(ticks.append)
+        until = time.monotonic() + PATIENCE_S
+        while len(ticks) < WARM_TICKS + TIMED_TICKS and time.monotonic() < until and handle.active:
+            handle.await_end(0.2)
+    if len(ticks) <= WARM_TICKS:
+        raise SettingError(f"only {len(ticks)} ticks in {PATIENCE_S:.0f} s: this machine is too busy to be measured")
+    return ticks[WARM_TICKS:]
+
+
+def _restart(spark: SparkSession, folder: str) -> float:
+    """How long no tick ended, around one that was asked for."""
+    ticks: list[Tick] = []
+    graph = _graph("tweets", folder, 0.0, RATE)
+    with run(graph, f"{folder}/base", spark=spark, policy="static:replicas=1", benchmark_s=0) as handle:
+        handle.subscribe(ticks.append)
+        handle.await_end(5.0)
+        before = len(ticks)
+        handle._driver.request_restart()
+        while len(ticks) < before + 10 and handle.active:
+            handle.await_end(0.2)
+    ends = [tick.ended_s for tick in ticks]
+    usual = float(np.median(np.diff(ends)))
+    return max(b - a for a, b in pairwise(ends[before - 1 :])) - usual

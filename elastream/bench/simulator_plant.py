@@ -1,0 +1,138 @@
+"""Scenarios on the simulator: the same scenario, the same report, in virtual time."""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from elastream.apps import BUILT_IN
+from elastream.apps.load import load_app
+from elastream.bench.runner import Progress
+from elastream.bench.scenario import Scenario
+from elastream.control import Policy
+from elastream.engine.sources import Replay
+from elastream.errors import SettingError
+from elastream.policies import make_policy
+from elastream.scoring import write_report
+from elastream.simulator.containers import Startup
+from elastream.simulator.fidelity import Fidelity, System
+from elastream.simulator.model import Model, Node, make_model
+from elastream.simulator.profile import Machine, Profile
+from elastream.simulator.simulate import Cluster, Simulated, simulate
+from elastream.simulator.spark_ticks import SparkTicks
+from elastream.simulator.state import Limits
+from elastream.simulator.storm_steps import StormSteps
+from elastream.topology import Graph
+from elastream.workload import Arrivals
+
+DRAIN_S = 15.0
+"""As on Spark: how long a run may go on after its last tuple was due."""
+
+FINEST_STEP_S, COARSEST_STEP_S = 0.002, 0.05
+"""Of a tuple-by-tuple system: half of its shortest service, within these."""
+
+
+class SimulatorPlant:
+    """`system` is `spark`, the engine's ticks, or `storm`, tuple by tuple."""
+
+    name = "simulator"
+
+    def __init__(
+        self,
+        profile: Profile,
+        system: str = "spark",
+        *,
+        nodes: tuple[Node, ...] = (),
+        cluster: Cluster | None = None,
+        fidelity: Callable[..., Fidelity] = Fidelity,
+    ) -> None:
+        self._profile = profile
+        self._system = system
+        self._nodes = nodes or (Node(profile.machine.cores),)
+        self._cluster = cluster or Cluster(Startup(), (), profile.machine.restart_s)
+        self._fidelity = fidelity
+
+    def seconds(self, scenario: Scenario) -> float:
+        self._model(scenario)
+        # It takes hardly any time; what counts is which part of a suite is done.
+        return 1.0
+
+    def run(self, scenario: Scenario, folder: Path, progress: Progress) -> None:
+        done = self.simulate(scenario)
+        write_report(done.record, done.events, folder, scenario.r_over)
+
+    def simulate(self, scenario: Scenario, on_progress: Callable[[float], None] = lambda now_s: None) -> Simulated:
+        model, arrivals = self._model(scenario)
+        policy = make_policy(scenario.policy)
+        tell(policy, arrivals)
+        settings = scenario.settings()
+        return simulate(
+            model,
+            system_of(self._system, self._profile.machine, model, scenario),
+            policy,
+            td_s=scenario.td_s,
+            seed=scenario.seed,
+            seconds=scenario.seconds or max(its.seconds for its in arrivals) + DRAIN_S,
+            guards=scenario.guards(),
+            limits=Limits(settings.q_size or 0, settings.on_full == "drop", settings.t_out_s or 0.0),
+            cluster=self._cluster,
+            fidelity=self._fidelity,
+            on_progress=on_progress,
+        )
+
+    def _model(self, scenario: Scenario) -> tuple[Model, tuple[Arrivals, ...]]:
+        with tempfile.TemporaryDirectory(prefix="elastream-results-") as results:
+            graph = load_app(scenario.app, scenario.arrivals(), _options(scenario, results))
+        arrivals = arrivals_of(graph, scenario.app)
+        model = make_model(
+            graph,
+            self._profile.times(scenario.app),
+            arrivals,
+            added_s=(scenario.service_ms or 0.0) / 1e3,
+            nodes=self._nodes,
+        )
+        return model, tuple(arrivals.values())
+
+
+def arrivals_of(graph: Graph, app: str) -> dict[str, Arrivals]:
+    for source in graph.sources:
+        if not isinstance(source.source, Replay):
+            raise SettingError(f"app {app!r}: source {source.name!r} is no replay; only those can be simulated")
+    return {source.name: source.source.arrivals for source in graph.sources}
+
+
+def system_of(name: str, machine: Machine, model: Model, scenario: Scenario) -> System:
+    settings = scenario.settings()
+    lanes = len(model.fixed.node)
+    cores = max(1, int(model.fixed.node_cores.sum()))
+    if name == "storm":
+        shortest_s = float(model.fixed.service_s.min())
+        return StormSteps(min(max(shortest_s / 2, FINEST_STEP_S), COARSEST_STEP_S), 0.0)
+    return SparkTicks(
+        base_s=machine.base_s,
+        task_s=machine.task_s * machine.cores / cores,
+        tuple_s=machine.tuple_s * machine.cores / cores,
+        spread=machine.spread,
+        reads_at=machine.reads_at,
+        slots=max(cores, lanes + len(model.sources)),
+        cores=cores,
+        threads_tasks=2 * cores,
+        budget_s=settings.budget_s,
+        max_budget_s=settings.max_budget_s,
+        heartbeat_s=settings.heartbeat_s,
+        elastic=True,
+    )
+
+
+def tell(policy: Policy, arrivals: tuple[Arrivals, ...]) -> None:
+    """A policy that foresees is told what will come."""
+    foresee = getattr(policy, "foresee", None)
+    if foresee is not None:
+        foresee(arrivals)
+
+
+def _options(scenario: Scenario, results: str) -> dict[str, object]:
+    """Nothing is stored in a simulation, but an application wants to know where it would be."""
+    options = scenario.app_options()
+    if scenario.app in BUILT_IN:
+        options["database"] = f"{results}/unused.sqlite"
+    return options

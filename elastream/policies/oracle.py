@@ -1,0 +1,85 @@
+"""The clairvoyant: it knows what will arrive, and gives the least replica seconds that keep a limit on latency.
+
+No policy can do this live. It is the limit against which the others are measured: how many replica seconds more they take is
+their regret.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from elastream.control import Observation, OperatorObservation, Proposal, Want
+from elastream.errors import SettingError
+from elastream.policies.flow import Flow
+from elastream.policies.psps import whole
+from elastream.workload import Arrivals
+
+Floats = npt.NDArray[np.float64]
+
+STEPS = 8
+"""Deadlines that are looked at within an interval."""
+AHEAD_S = 600.0
+"""How far it looks for a peak that all replicas together can only serve when little waits before it."""
+
+
+class Oracle:
+    """Serves every tuple as late as the limit allows, so that nothing is served by a replica that could be saved."""
+
+    name = "oracle"
+    start = None
+
+    def __init__(self, latency_s: float = 2.0) -> None:
+        if not 0 < latency_s < float("inf"):
+            raise SettingError(f"policy 'oracle': latency_s must be more than 0, got {latency_s}")
+        self._latency_s = latency_s
+        self._flow = Flow()
+        self._arrivals: tuple[Arrivals, ...] = ()
+        self._now_s = 0.0
+
+    def foresee(self, arrivals: tuple[Arrivals, ...]) -> None:
+        """What every source will bring. Whoever runs this policy tells it before the run."""
+        self._arrivals = arrivals
+
+    def propose(self, observation: Observation) -> Proposal:
+        self._now_s += observation.seconds
+        if not observation.seconds:
+            return Proposal()
+        if not self._arrivals:
+            raise SettingError("policy 'oracle': nobody told it what will arrive; it needs replayed sources")
+        thetas = self._flow.thetas(observation)
+        operators = list(observation.scalable())
+        wants = []
+        for place, operator in enumerate(operators):
+            if operator.service_seconds:
+                # Each operator has its part of the limit; what reaches a later one has spent the parts before.
+                spent_s = self._latency_s * place / len(operators)
+                allowed_s = self._latency_s / len(operators)
+                need = self._need(operator, thetas[operator.operator], observation.seconds, spent_s, allowed_s)
+                wants.append(Want(operator.operator, max(1, whole(need)), self._reason(need), need))
+        return Proposal(tuple(wants))
+
+    def _need(
+        self, operator: OperatorObservation, theta: float, td_s: float, spent_s: float, allowed_s: float
+    ) -> float:
+        """The fewest replicas with which every deadline up to the end of the next interval can be kept, and later ones too."""
+        one_serves = operator.usable / operator.service_seconds
+        most = operator.most * one_serves
+        now_s = self._now_s
+        came = self._came(np.array([now_s - spent_s]))[0] * theta
+        served = came - operator.queued
+        steps: Floats = np.linspace(td_s / STEPS, td_s, STEPS)
+        due = self._came(now_s + steps - spent_s - allowed_s) * theta - served
+        need = float(np.max(due / steps, initial=0.0))
+        # What must be done by the end of the interval so that later peaks can be served by all that there are.
+        later: Floats = np.arange(1.0, AHEAD_S / td_s + 1.0) * td_s
+        due_later = self._came(now_s + td_s + later - spent_s - allowed_s) * theta - served
+        must = float(np.max(due_later - most * later, initial=0.0))
+        return max(need, must / td_s) / one_serves
+
+    def _came(self, seconds: Floats) -> Floats:
+        total = np.zeros(len(seconds))
+        for arrivals in self._arrivals:
+            total += np.interp(seconds, arrivals.ends_s, arrivals.counts)
+        return total
+
+    def _reason(self, need: float) -> str:
+        return f"{need:.2f} replicas keep every tuple within {self._latency_s:g} s, as is known beforehand"

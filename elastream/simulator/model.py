@@ -1,0 +1,216 @@
+"""From a graph and what is known of its operators to the arrays of a simulation."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from elastream.errors import SettingError
+from elastream.simulator.profile import OperatorTimes
+from elastream.simulator.state import (
+    BUCKETS,
+    BUSY,
+    CLOCKS,
+    EVEN,
+    EVERY,
+    SHORTEST,
+    WEIGHTED,
+    Fixed,
+    Floats,
+    Moving,
+)
+from elastream.topology import Graph, Kind, Operator
+from elastream.workload import Arrivals
+
+TICKS_KEPT = 4096
+
+ROUTING = {
+    "shuffle": EVEN,
+    "none": EVEN,
+    "local": EVEN,
+    "load_balancing": BUSY,
+    "least_loaded": SHORTEST,
+    "fields": WEIGHTED,
+    "partial_key": SHORTEST,
+    "direct": WEIGHTED,
+    "global": WEIGHTED,
+    "all": EVERY,
+}
+"""What each grouping does to the number of tuples in lanes. A key's second choice is nearly the shortest lane."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine of a cluster."""
+
+    cores: float
+    speed: float = 1.0
+    """How fast it serves, against the machine of the profile."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A graph as arrays, and where its names are in them."""
+
+    graph: Graph
+    sources: tuple[Operator, ...]
+    operators: tuple[Operator, ...]
+    """Those with lanes; outputs have none."""
+    fixed: Fixed
+    edges: tuple[tuple[str, str], ...]
+    """Names of the two ends of each edge; the head of a chain stands for it."""
+    key_shares: dict[str, Floats]
+    """Per operator that is routed to by key, how popular its keys are."""
+
+    def begin(self, sizes: Mapping[str, int]) -> Moving:
+        """Nothing has happened yet, and every operator has its size."""
+        lanes, operators, sources = len(self.fixed.node), len(self.operators), len(self.sources)
+        heads, edges = sources + operators, len(self.edges)
+        active = np.array([sizes[operator.name] for operator in self.operators], np.int64)
+        moving = Moving(
+            clock=np.zeros(CLOCKS),
+            queued=np.zeros(lanes, np.int64),
+            active=active,
+            asked=active.copy(),
+            ready_s=np.zeros(lanes),
+            weight=np.zeros(lanes),
+            phase=np.zeros(operators),
+            carry=np.zeros(edges),
+            credit=np.zeros(lanes),
+            expected_s=self.fixed.service_s.copy(),
+            busy_before=np.zeros(lanes),
+            next_of=np.zeros(sources, np.int64),
+            node_up=np.ones(len(self.fixed.node_cores), np.bool_),
+            received=np.zeros(lanes, np.int64),
+            processed=np.zeros(lanes, np.int64),
+            dropped=np.zeros(lanes, np.int64),
+            busy_s=np.zeros(lanes),
+            over_edge=np.zeros(edges, np.int64),
+            read=np.zeros(sources, np.int64),
+            entered=np.zeros(heads, np.int64),
+            finished=np.zeros(heads, np.int64),
+            lost=np.zeros(heads),
+            waits=np.zeros(BUCKETS),
+            ticks_s=np.zeros(TICKS_KEPT),
+        )
+        self.weigh(moving)
+        return moving
+
+    def weigh(self, moving: Moving) -> None:
+        """Where keys choose the lane: what part of the tuples each active lane gets."""
+        for place, operator in enumerate(self.operators):
+            if self.fixed.routing[place] != WEIGHTED:
+                continue
+            first, active = self.fixed.first[place], int(moving.asked[place])
+            shares = self.key_shares[operator.name]
+            lane_of = (_scattered(len(shares)) * active).astype(np.int64)
+            moving.weight[first : first + active] = np.bincount(lane_of, shares, active)
+
+
+def make_model(
+    graph: Graph,
+    times: Mapping[str, OperatorTimes],
+    arrivals: Mapping[str, Arrivals],
+    *,
+    added_s: float = 0.0,
+    nodes: Sequence[Node],
+    keys: int = 1000,
+    zipf: float = 0.0,
+) -> Model:
+    """`added_s` is waited in every operator, for each tuple. Lanes are dealt out to the nodes in turn."""
+    sources = graph.sources
+    operators = tuple(operator for operator in graph.served if operator.kind is not Kind.OUTPUT)
+    for operator in (*sources, *operators):
+        if operator.name not in times:
+            raise SettingError(f"operator {operator.name!r}: nothing is known of its times; calibrate the application")
+    place = {operator.name: number for number, operator in enumerate(operators)}
+    own = [times[operator.name] for operator in operators]
+    service = np.array([its.service_s + added_s for its in own])
+    first = np.concatenate([[0], np.cumsum([operator.replicas.most for operator in operators])]).astype(np.int64)
+    edge_first, edge_to, edge_share, names = [0], [], [], []
+    for head in (*sources, *operators):
+        for edge in graph.edges_leaving(head.name):
+            edge_to.append(place.get(edge.target, -1))
+            edge_share.append(times[head.name].shares.get(edge.target, 1.0))
+            names.append((head.name, edge.target))
+        edge_first.append(len(edge_to))
+    reach, ends = _reach(sources, operators, arrivals, edge_first, edge_to, edge_share)
+    due = [arrivals[source.name] for source in sources]
+    all_ends, all_counts = _together(due)
+    fixed = Fixed(
+        first=first,
+        service_s=service,
+        cpu=np.array([its.service_s * its.cpu for its in own]) / np.maximum(service, 1e-12),
+        spread=np.array([its.service_s * its.spread for its in own]) / np.maximum(service, 1e-12),
+        threads=np.array([operator.waits for operator in operators], np.bool_),
+        routing=np.array([_routing(graph, operator) for operator in operators], np.int64),
+        edge_first=np.array(edge_first, np.int64),
+        edge_to=np.array(edge_to, np.int64),
+        edge_share=np.array(edge_share, np.float64),
+        source_service_s=np.array([max(times[source.name].service_s, 1e-7) for source in sources]),
+        due_first=np.concatenate([[0], np.cumsum([len(its.ends_s) for its in due])]).astype(np.int64),
+        due_ends=np.concatenate([np.asarray(its.ends_s, np.float64) for its in due]),
+        due_counts=np.concatenate([np.asarray(its.counts, np.float64) for its in due]),
+        all_ends=all_ends,
+        all_counts=all_counts,
+        reach=reach,
+        ends=ends,
+        node=np.arange(first[-1], dtype=np.int64) % len(nodes),
+        node_cores=np.array([node.cores for node in nodes], np.float64),
+        node_speed=np.array([node.speed for node in nodes], np.float64),
+    )
+    shares = {str(operator.name): _popularity(graph, operator, keys, zipf) for operator in operators}
+    return Model(graph, sources, operators, fixed, tuple(names), shares)
+
+
+def _routing(graph: Graph, operator: Operator) -> int:
+    """Where several groupings lead to one operator, the first; their tuples mix in its lanes."""
+    return ROUTING[graph.edges_into(operator.name)[0].grouping.kind]
+
+
+def _popularity(graph: Graph, operator: Operator, keys: int, zipf: float) -> Floats:
+    """Of the keys by which tuples are routed; `global` has one."""
+    if graph.edges_into(operator.name)[0].grouping.kind == "global":
+        return np.ones(1)
+    shares = np.power(np.arange(1.0, keys + 1.0), -zipf)
+    popularity: Floats = np.divide(shares, shares.sum())
+    return popularity
+
+
+def _scattered(count: int) -> Floats:
+    """A place between 0 and 1 for each key, the same each time: the first at 0, the others well mixed."""
+    places: Floats = np.mod(np.arange(count, dtype=np.float64) * 0.6180339887498949, 1.0)
+    return places
+
+
+def _reach(
+    sources: Sequence[Operator],
+    operators: Sequence[Operator],
+    arrivals: Mapping[str, Arrivals],
+    edge_first: list[int],
+    edge_to: list[int],
+    edge_share: list[float],
+) -> tuple[Floats, Floats]:
+    """What reaches each head for each tuple that enters, and what finishes there of each one that it processes."""
+    total = sum(arrivals[source.name].total for source in sources) or 1
+    reach = np.zeros(len(sources) + len(operators))
+    reach[: len(sources)] = [arrivals[source.name].total / total for source in sources]
+    ends = np.zeros(len(reach))
+    for head in range(len(reach)):
+        out = 0.0
+        for edge in range(edge_first[head], edge_first[head + 1]):
+            out += edge_share[edge]
+            if edge_to[edge] >= 0:
+                reach[len(sources) + edge_to[edge]] += reach[head] * edge_share[edge]
+            else:
+                ends[head] += edge_share[edge]
+        ends[head] += max(0.0, 1.0 - out)
+    return np.maximum(reach, 1e-12), np.maximum(ends, 1e-12)
+
+
+def _together(due: Sequence[Arrivals]) -> tuple[Floats, Floats]:
+    """The arrivals of all sources as one."""
+    if len(due) == 1:
+        return np.asarray(due[0].ends_s, np.float64), np.asarray(due[0].counts, np.float64)
+    ends = np.unique(np.concatenate([np.asarray(its.ends_s, np.float64) for its in due]))
+    return ends, sum((np.interp(ends, its.ends_s, its.counts) for its in due), np.zeros(len(ends)))

@@ -1,0 +1,166 @@
+"""The simulated plant: the same contract as the engine's, over arrays in virtual time."""
+
+import numpy as np
+
+from elastream.control import Decision, Observation, OperatorObservation, ReplicaObservation
+from elastream.scoring.latency import Latencies
+from elastream.simulator.containers import Containers
+from elastream.simulator.fidelity import Fidelity
+from elastream.simulator.model import Model
+from elastream.simulator.state import NOW, OVERHEAD_S, OVERHEADS, TICKS, Floats, Ints, Moving
+
+
+class Counted:
+    """A copy of all counters, to take differences from."""
+
+    def __init__(self, moving: Moving) -> None:
+        self.received = moving.received.copy()
+        self.processed = moving.processed.copy()
+        self.dropped = moving.dropped.copy()
+        self.busy_s = moving.busy_s.copy()
+        self.over_edge = moving.over_edge.copy()
+        self.read = moving.read.copy()
+        self.entered = moving.entered.copy()
+        self.finished = moving.finished.copy()
+        self.waits = moving.waits.copy()
+        self.clock = moving.clock.copy()
+
+
+class SimulatedPlant:
+    """Observes and changes one simulation."""
+
+    def __init__(self, model: Model, fidelity: Fidelity, containers: Containers, *, td_s: float, slots: int) -> None:
+        self.model = model
+        self.fidelity = fidelity
+        self.moving = fidelity.moving
+        self._containers = containers
+        self._td_s = td_s
+        self._slots = slots
+        self._before = Counted(self.moving)
+        self._place: dict[str, int] = {operator.name: number for number, operator in enumerate(model.operators)}
+
+    def clock(self) -> float:
+        return float(self.moving.clock[NOW])
+
+    def observe(self) -> Observation:
+        before, now = self._before, Counted(self.moving)
+        self._before = now
+        seconds = float(now.clock[NOW] - before.clock[NOW])
+        overheads = now.clock[OVERHEADS] - before.clock[OVERHEADS]
+        spent_s = float(now.clock[OVERHEAD_S] - before.clock[OVERHEAD_S])
+        overhead_s = spent_s / float(overheads) if overheads else None
+        operators: dict[str, OperatorObservation] = {
+            source.name: self._source(n, before, now) for n, source in enumerate(self.model.sources)
+        }
+        passed = now.over_edge - before.over_edge
+        from_of: dict[str, dict[str, int]] = {}
+        emitted: dict[str, int] = {}
+        for (head, target), count in zip(self.model.edges, passed.tolist(), strict=True):
+            from_of.setdefault(target, {})[head] = from_of.get(target, {}).get(head, 0) + count
+            emitted[head] = emitted.get(head, 0) + count
+        lanes = _Lanes(self.moving, before, now)
+        for place, operator in enumerate(self.model.operators):
+            first, end = int(self.model.fixed.first[place]), int(self.model.fixed.first[place + 1])
+            name = operator.name
+            served = sum(lanes.processed[first:end])
+            busy_s = sum(lanes.busy_s[first:end])
+            service_s = busy_s / served if served else float(self.moving.expected_s[place])
+            usable = self.fidelity.usable(service_s, overhead_s)
+            operators[name] = OperatorObservation(
+                operator=name,
+                replicas=int(self.moving.active[place]),
+                received=sum(lanes.received[first:end]),
+                received_from=from_of.get(name, {}),
+                processed=served,
+                emitted=emitted.get(name, 0),
+                queued=sum(lanes.queued[first:end]),
+                dropped=sum(lanes.dropped[first:end]),
+                busy_seconds=busy_s,
+                service_seconds=service_s,
+                lanes=tuple(
+                    lanes.replica(lane, lane - first, lane - first < self.moving.active[place])
+                    for lane in range(first, end)
+                ),
+                least=operator.replicas.least,
+                most=operator.replicas.most,
+                waits=operator.waits,
+                usable=usable,
+            )
+            self._learn(place, first, end, service_s, usable, seconds, lanes)
+        waits = latencies_of(now.waits - before.waits, now.clock - before.clock, float(now.clock[6]))
+        return Observation(
+            tick=int(now.clock[TICKS]),
+            ended_s=float(now.clock[NOW]),
+            seconds=seconds,
+            ticks=int(now.clock[TICKS] - before.clock[TICKS]),
+            slots=self._slots,
+            entered=int((now.entered - before.entered).sum()),
+            finished=int((now.finished - before.finished).sum()),
+            dropped=int((now.dropped - before.dropped).sum()),
+            queued=int(self.moving.queued.sum()),
+            latency_mean_s=waits.mean_s,
+            latency_p95_s=waits.percentile_s(0.95),
+            operators=operators,
+        )
+
+    def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
+        for decision in decisions:
+            place = self._place[decision.operator]
+            first = int(self.model.fixed.first[place])
+            for lane in range(first + decision.before, first + decision.after):
+                self.moving.ready_s[lane] = self.clock() + self._containers.start_s(lane)
+            for lane in range(first + decision.after, first + decision.before):
+                self._containers.free(lane)
+            self.moving.asked[place] = decision.after
+        self.model.weigh(self.moving)
+        if restart:
+            self.fidelity.restart()
+
+    def _source(self, place: int, before: Counted, now: Counted) -> OperatorObservation:
+        name = self.model.sources[place].name
+        read = int(now.read[place] - before.read[place])
+        waiting = self.fidelity.unread(place)
+        return OperatorObservation(name, 1, 0, {}, read, read, waiting, 0, 0.0, 0.0, role="source")
+
+    def _learn(
+        self, place: int, first: int, end: int, service_s: float, usable: float, seconds: float, lanes: "_Lanes"
+    ) -> None:
+        """What routing by load knows: how busy every lane was, and what a tuple adds."""
+        if not seconds:
+            return
+        self.fidelity.costs[place] = service_s / (self._td_s * usable)
+        shares = np.asarray(lanes.processed[first:end]) * service_s / (seconds * usable)
+        self.moving.busy_before[first:end] = np.minimum(1.0, shares)
+
+
+class _Lanes:
+    """The lanes' counts over an interval, as plain numbers."""
+
+    def __init__(self, moving: Moving, before: Counted, now: Counted) -> None:
+        self.queued: list[int] = moving.queued.tolist()
+        self.received: list[int] = (now.received - before.received).tolist()
+        self.processed: list[int] = (now.processed - before.processed).tolist()
+        self.dropped: list[int] = (now.dropped - before.dropped).tolist()
+        self.busy_s: list[float] = (now.busy_s - before.busy_s).tolist()
+
+    def replica(self, lane: int, number: int, active: bool) -> ReplicaObservation:
+        return ReplicaObservation(
+            number,
+            active,
+            self.received[lane],
+            self.processed[lane],
+            self.queued[lane],
+            self.busy_s[lane],
+            dropped=self.dropped[lane],
+        )
+
+
+def latencies_of(waits: Floats, clock: Floats, longest_s: float) -> Latencies:
+    """Counts by bucket as the report knows them. `clock` is of the same stretch of time."""
+    made = Latencies()
+    counts: Ints = np.rint(waits).astype(np.int64)
+    made.buckets.update({int(bucket): int(counts[bucket]) for bucket in np.flatnonzero(counts)})
+    total = waits.sum()
+    made.sum_s = float(clock[5]) * (made.count / total) if total else 0.0
+    made.max_s = longest_s
+    return made

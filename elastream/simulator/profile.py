@@ -1,0 +1,100 @@
+"""A profile: what `elastream calibrate` measured on a machine, and what a simulation takes its times from."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from elastream.errors import SettingError
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a tick costs: base_s + task_s a task + tuple_s a tuple, and how long the busiest task serves."""
+
+    cores: int
+    base_s: float
+    task_s: float
+    tuple_s: float
+    spread: float
+    """Standard deviation of this, in parts of it."""
+    reads_at: float
+    """The part of it after which sources read what is due."""
+    restart_s: float
+    """How long the stream stands still while its query is stopped and started again."""
+
+
+@dataclass(frozen=True)
+class OperatorTimes:
+    """One operator of an application, without any service time that was added to it."""
+
+    service_s: float
+    cpu: float
+    """The share of it that needs a core."""
+    spread: float
+    """Standard deviation of the service time of a tuple, in parts of its mean."""
+    shares: dict[str, float] = field(default_factory=dict)
+    """Tuples that go to each operator behind it, for each one processed."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    machine: Machine
+    apps: dict[str, dict[str, OperatorTimes]]
+    """By application and operator; sources are operators here too."""
+
+    def times(self, app: str) -> Mapping[str, OperatorTimes]:
+        if app not in self.apps:
+            known = ", ".join(self.apps)
+            raise SettingError(
+                f"app {app!r}: the profile knows {known}; measure it with: elastream calibrate {app} --profile FILE"
+            )
+        return self.apps[app]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"version": VERSION, **asdict(self)}
+
+
+def load_profile(path: str | None) -> Profile:
+    """From a file, or the one that ships."""
+    if path is None:
+        text = files(__package__).joinpath("default_profile.json").read_text(encoding="utf-8")
+        return parse_profile(text, "the profile that ships")
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingError(f"profile {path}: cannot be read: {error}; write one with elastream calibrate") from None
+    return parse_profile(text, f"profile {path}")
+
+
+def parse_profile(text: str, where: str) -> Profile:
+    try:
+        document = json.loads(text)
+        if document["version"] != VERSION:
+            raise SettingError(f"{where}: of version {document['version']}, expected {VERSION}; calibrate again")
+        apps = {
+            app: {name: OperatorTimes(**times) for name, times in operators.items()}
+            for app, operators in document["apps"].items()
+        }
+        profile = Profile(Machine(**document["machine"]), apps)
+        _check(profile)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise SettingError(f"{where}: not a profile: {error}; write one with elastream calibrate") from None
+    return profile
+
+
+def _check(profile: Profile) -> None:
+    for name, value in vars(profile.machine).items():
+        if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+            raise ValueError(f"machine: {name} must be 0 or more, got {value!r}")
+    if profile.machine.cores < 1:
+        raise ValueError(f"machine: cores must be 1 or more, got {profile.machine.cores}")
+    for app, operators in profile.apps.items():
+        for name, times in operators.items():
+            numbers = (times.service_s, times.cpu, times.spread, *times.shares.values())
+            if not all(isinstance(number, int | float) and 0 <= number < float("inf") for number in numbers):
+                raise ValueError(f"{app}, {name}: times and shares must be 0 or more, got {times}")

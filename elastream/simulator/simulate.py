@@ -1,0 +1,224 @@
+"""A run in virtual time: the same control loop, the same record, no Spark."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from elastream.control import ControlLoop, Guards, JournalEntry, Policy
+from elastream.scoring import Events, Record, Rescale, Sample
+from elastream.scoring.balance import load_ratio, load_sample
+from elastream.simulator.containers import Containers, Startup
+from elastream.simulator.fidelity import Failure, Fidelity, System
+from elastream.simulator.model import Model
+from elastream.simulator.plant import Counted, SimulatedPlant, latencies_of
+from elastream.simulator.spark_ticks import SparkTicks
+from elastream.simulator.state import LONGEST_WAIT_S, NOW, TICKS, Limits
+
+MOST_SAMPLES, LEAST_SAMPLES = 400_000, 200
+"""Of a run, all operators together, however long it is; and of each operator at least."""
+MOST_EACH = 4000
+FINEST_S = 0.25
+NO_HURRY_S = float("inf")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What a simulated system runs on besides its nodes."""
+
+    startup: Startup = field(default_factory=Startup)
+    failures: tuple[Failure, ...] = ()
+    restart_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """How it went."""
+
+    record: Record
+    events: Events
+    ticks: int
+    """Ticks, or steps of a system without ticks."""
+
+
+def simulate(
+    model: Model,
+    system: System,
+    policy: Policy,
+    *,
+    td_s: float,
+    seed: int,
+    seconds: float,
+    guards: Guards | None = None,
+    limits: Limits | None = None,
+    cluster: Cluster | None = None,
+    fidelity: Callable[..., Fidelity] = Fidelity,
+    on_progress: Callable[[float], None] = lambda now_s: None,
+    on_entry: Callable[[JournalEntry], None] = lambda entry: None,
+) -> Simulated:
+    """Until everything is served, or for so many seconds of virtual time. The same seed gives the same run."""
+    cluster, guards = cluster or Cluster(), guards or Guards()
+    sizes = first_sizes(model, policy.start)
+    elastic = policy.start is None and not guards.dry_run
+    if isinstance(system, SparkTicks):
+        system = system._replace(elastic=elastic)
+    flow = fidelity(
+        model,
+        system,
+        limits or Limits(0, False, 0.0),
+        model.begin(sizes),
+        seed=seed,
+        restart_s=cluster.restart_s,
+        failures=cluster.failures,
+    )
+    containers = Containers(cluster.startup, len(model.fixed.node), sum(sizes.values()))
+    slots = system.slots if isinstance(system, SparkTicks) else len(model.fixed.node)
+    plant = SimulatedPlant(model, flow, containers, td_s=td_s, slots=slots)
+    loop = ControlLoop(plant, policy, td_s=td_s, guards=guards, journal=None, clock=plant.clock, patience_s=NO_HURRY_S)
+    writer = Writer(plant, policy.name, td_s, flow.limits.q_size)
+
+    def decided(entry: JournalEntry) -> None:
+        writer.decided(entry)
+        on_entry(entry)
+
+    loop.on_decision = decided
+    loop.step()
+    each = min(MOST_EACH, max(LEAST_SAMPLES, MOST_SAMPLES // len(model.operators)))
+    sample_s = max(FINEST_S, seconds / each)
+    next_sample_s, next_look_s = sample_s, td_s
+    while not flow.over and plant.clock() < seconds:
+        flow.advance(min(next_sample_s, next_look_s, seconds))
+        if plant.clock() >= next_sample_s or flow.over or plant.clock() >= seconds:
+            writer.sample()
+            next_sample_s = plant.clock() + sample_s
+        if plant.clock() >= next_look_s:
+            loop.step()
+            next_look_s = plant.clock() + td_s
+            on_progress(plant.clock())
+    return Simulated(writer.record, writer.events(), int(flow.moving.clock[TICKS]))
+
+
+def first_sizes(model: Model, start: int | None) -> dict[str, int]:
+    """As the topology says, or `start` replicas of every operator, as far as it may have them."""
+    sizes: dict[str, int] = {}
+    for operator in model.operators:
+        its = operator.replicas
+        sizes[operator.name] = its.start if start is None else min(max(start, its.least), its.most)
+    return sizes
+
+
+class Writer:
+    """Writes the record that a report is made of."""
+
+    def __init__(self, plant: SimulatedPlant, policy: str, td_s: float, q_size: int) -> None:
+        model = plant.model
+        self._plant = plant
+        self._q_size = q_size
+        self._before = Counted(plant.moving)
+        self._ticks_seen = 0
+        self._pauses: list[tuple[int, int]] = []
+        self._usable: dict[str, tuple[float, int]] = {}
+        self.record = Record(model.graph.name, tuple(source.name for source in model.sources))
+        self.record.pools = {operator.name: operator.replicas.most for operator in model.operators}
+        self.record.policy, self.record.interval_s = policy, td_s
+
+    def sample(self) -> None:
+        """One row for each source and operator."""
+        plant, model, before = self._plant, self._plant.model, self._before
+        now = Counted(plant.moving)
+        self._before = now
+        t_s = float(now.clock[NOW])
+        seconds = t_s - float(before.clock[NOW])
+        entered, finished = (now.entered - before.entered).tolist(), (now.finished - before.finished).tolist()
+        for place, source in enumerate(model.sources):
+            read = int(now.read[place] - before.read[place])
+            self.record.series.add(
+                source.name,
+                Sample(
+                    t_s, seconds, read, read, 0, plant.fidelity.unread(place), 1, 0.0, entered[place], finished[place]
+                ),
+            )
+        first = model.fixed.first[:-1]
+        received, processed, dropped = (
+            np.add.reduceat(after - then, first).tolist()
+            for after, then in (
+                (now.received, before.received),
+                (now.processed, before.processed),
+                (now.dropped, before.dropped),
+            )
+        )
+        queued = np.add.reduceat(plant.moving.queued, first).tolist()
+        busy_s = np.add.reduceat(now.busy_s - before.busy_s, first).tolist()
+        for place, operator in enumerate(model.operators):
+            head = len(model.sources) + place
+            self.record.series.add(
+                operator.name,
+                Sample(
+                    t_s,
+                    seconds,
+                    received[place],
+                    processed[place],
+                    dropped[place],
+                    queued[place],
+                    int(plant.moving.active[place]),
+                    busy_s[place],
+                    entered[head],
+                    finished[head],
+                ),
+            )
+        its = latencies_of(now.waits - before.waits, now.clock - before.clock, float(now.clock[LONGEST_WAIT_S]))
+        self.record.latencies.merge(its)
+        self.record.latency_line.add(t_s, its)
+        self._note_ticks(int(now.clock[TICKS]))
+
+    def decided(self, entry: JournalEntry) -> None:
+        observation = entry.observation
+        record, t_s = self.record, observation.ended_s
+        ratios = []
+        for operator in observation.scalable():
+            serves = (
+                record.interval_s * operator.usable / operator.service_seconds if operator.service_seconds else np.inf
+            )
+            ratios += [load_ratio(lane.queued, self._q_size or serves) for lane in operator.lanes if lane.active]
+            mean, count = self._usable.get(operator.operator, (0.0, 0))
+            if operator.processed:
+                count += operator.processed
+                mean += (operator.usable - mean) * operator.processed / count
+                self._usable[operator.operator] = mean, count
+                record.usable[operator.operator] = mean
+        record.loads.append(load_sample(t_s, ratios))
+        if entry.error:
+            record.remarks.append((t_s, "error", entry.error))
+        for decision in entry.decisions:
+            said = f"{decision.operator}: {decision.before} -> {decision.after}  {decision.words}"
+            if decision.rescales:
+                record.rescales.append(Rescale(t_s, decision.operator, decision.before, decision.after, decision.words))
+            if decision.asked != decision.before:
+                record.remarks.append((t_s, "rescale" if decision.rescales else "veto", said))
+        if any(decision.rescales for decision in entry.decisions):
+            tick = int(self._plant.moving.clock[TICKS])
+            self._pauses.append((tick, len(record.rescale_ticks_ms)))
+            record.rescale_ticks_ms.append(0.0)
+
+    def events(self) -> Events:
+        moving = self._plant.moving
+        queued = int(moving.queued.sum())
+        return Events(int(moving.entered.sum()), int(moving.finished.sum()), int(moving.dropped.sum()), queued, 0)
+
+    def _note_ticks(self, ticks: int) -> None:
+        """The lengths of the ticks since the last sample; those that applied a change are noted with it."""
+        kept = self._plant.moving.ticks_s
+        from_tick = max(self._ticks_seen, ticks - len(kept))
+        lengths = [float(kept[number % len(kept)]) * 1e3 for number in range(from_tick, ticks)]
+        self._ticks_seen = ticks
+        self.record.tick_ms += lengths
+        del self.record.tick_ms[: max(0, len(self.record.tick_ms) - 100_000)]
+        left = []
+        for tick, place in self._pauses:
+            for number in (tick, tick + 1):
+                if from_tick <= number < ticks:
+                    longest = self.record.rescale_ticks_ms
+                    longest[place] = max(longest[place], lengths[number - from_tick])
+            if tick + 1 >= ticks:
+                left.append((tick, place))
+        self._pauses = left

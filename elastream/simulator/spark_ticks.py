@@ -1,0 +1,232 @@
+"""The engine's tick, modelled: what is due and what lanes may serve in the budget, in one stage, then the next. Compiled."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from elastream.simulator.compiled import compiled
+from elastream.simulator.kernel import (
+    count_lost,
+    hand_on,
+    is_over,
+    next_due_s,
+    note_waits,
+    source_due_by,
+    too_old,
+)
+from elastream.simulator.state import (
+    BUDGET_S,
+    NOW,
+    OVERHEAD_S,
+    OVERHEADS,
+    TICKS,
+    Fixed,
+    Floats,
+    Limits,
+    Moving,
+)
+
+LEARNS = 0.3
+"""How much the newest tick counts in what a service is expected to last."""
+SHARED_S = 0.01
+"""Lanes with less work share a task."""
+MOST_ROWS = 500_000
+
+
+class SparkTicks(NamedTuple):
+    """What a tick costs on a machine, and the engine's settings."""
+
+    base_s: float
+    """An empty tick."""
+    task_s: float
+    """Each task more."""
+    tuple_s: float
+    """Reading, routing and writing a tuple."""
+    spread: float
+    """Standard deviation of what a tick costs, in parts of it."""
+    reads_at: float
+    """The part of a tick's overhead after which sources read."""
+    slots: int
+    cores: int
+    threads_tasks: int
+    """Tasks among which lanes that are threads are shared out."""
+    budget_s: float
+    max_budget_s: float
+    heartbeat_s: float
+    elastic: bool
+
+
+@compiled
+def advance_ticks(
+    fixed: Fixed,
+    system: SparkTicks,
+    limits: Limits,
+    moving: Moving,
+    costs: Floats,
+    until_s: float,
+    random: np.random.Generator,
+) -> None:
+    """Tick after tick, until the first that ends at `until_s` or later, or until all is done."""
+    take = np.zeros(len(moving.queued), np.int64)
+    served_s = np.zeros(len(moving.queued))
+    while moving.clock[NOW] < until_s:
+        if is_over(fixed, moving):
+            return
+        _tick(fixed, system, limits, moving, costs, take, served_s, random)
+
+
+@compiled
+def _tick(
+    fixed: Fixed,
+    system: SparkTicks,
+    limits: Limits,
+    moving: Moving,
+    costs: Floats,
+    take: "np.ndarray[tuple[int], np.dtype[np.int64]]",
+    served_s: Floats,
+    random: np.random.Generator,
+) -> None:
+    began_s = moving.clock[NOW]
+    operators = len(fixed.service_s)
+    if not plan_tick(fixed, system, limits, moving, take):
+        moving.clock[NOW] = max(began_s, min(next_due_s(fixed, moving), began_s + system.heartbeat_s))
+    start_s = moving.clock[NOW]
+    count_lost(fixed, moving)
+    # What every lane serves, and how long that takes.
+    longest_s, working, small_s, alone, threads, tuples = 0.0, 0.0, 0.0, 0, 0, 0
+    for operator in range(operators):
+        late = too_old(fixed, limits, moving, operator) if limits.t_out_s else 0.0
+        for lane in range(fixed.first[operator], fixed.first[operator + 1]):
+            served_s[lane] = 0.0
+            if not take[lane]:
+                continue
+            tuples += take[lane]
+            # The oldest are in front.
+            old = min(take[lane], round(moving.queued[lane] * late))
+            moving.queued[lane] -= take[lane]
+            moving.dropped[lane] += old
+            take[lane] -= old
+            mean_s = fixed.service_s[operator] / fixed.node_speed[fixed.node[lane]]
+            noise = 1.0
+            if fixed.spread[operator] and take[lane]:
+                noise = max(0.1, 1.0 + fixed.spread[operator] / math.sqrt(take[lane]) * random.standard_normal())
+            served_s[lane] = take[lane] * mean_s * noise
+            working += served_s[lane] * fixed.cpu[operator]
+            longest_s = max(longest_s, served_s[lane])
+            if served_s[lane] < SHARED_S:
+                small_s += served_s[lane]
+            elif fixed.threads[operator]:
+                threads += 1
+            else:
+                alone += 1
+    # More work than the cores can do in the time of the longest task makes every task longer.
+    slower = max(1.0, working / (system.cores * longest_s)) if longest_s else 1.0
+    longest_s *= slower
+    tasks = alone + min(threads, system.threads_tasks) + max(1, math.ceil(small_s / SHARED_S))
+    noise = math.exp(system.spread * random.standard_normal() - system.spread**2 / 2) if system.spread else 1.0
+    overhead_s = (system.base_s + system.task_s * tasks) * noise
+    read_at_s = start_s + overhead_s * system.reads_at
+    # Sources read what is due when their task runs.
+    for source in range(len(moving.next_of)):
+        most = int(min(MOST_ROWS, max(1.0, moving.clock[BUDGET_S] / fixed.source_service_s[source])))
+        due = source_due_by(fixed, source, read_at_s) - moving.next_of[source]
+        reads = max(0, min(due, most, room_for(fixed, limits, moving, source)))
+        moving.next_of[source] += reads
+        moving.read[source] += reads
+        moving.entered[source] += reads
+        tuples += reads
+        before = moving.finished[source]
+        hand_on(fixed, limits, moving, source, reads, costs)
+        note_waits(fixed, moving, source, before, start_s + overhead_s)
+    overhead_s += tuples * system.tuple_s
+    end_s = start_s + overhead_s + longest_s
+    for operator in range(operators):
+        done, busy_s = 0, 0.0
+        for lane in range(fixed.first[operator], fixed.first[operator + 1]):
+            if take[lane]:
+                done += take[lane]
+                busy_s += served_s[lane] * slower
+                moving.processed[lane] += take[lane]
+                moving.busy_s[lane] += served_s[lane] * slower
+        if done:
+            moving.expected_s[operator] += LEARNS * (busy_s / done - moving.expected_s[operator])
+            head = len(moving.next_of) + operator
+            before = moving.finished[head]
+            hand_on(fixed, limits, moving, head, done, costs)
+            if moving.finished[head] > before:
+                note_waits(fixed, moving, head, before, end_s)
+    moving.clock[NOW] = end_s
+    if longest_s:
+        moving.clock[OVERHEAD_S] += overhead_s
+        moving.clock[OVERHEADS] += 1
+    ticks = int(moving.clock[TICKS])
+    moving.ticks_s[ticks % len(moving.ticks_s)] = end_s - began_s
+    moving.clock[TICKS] += 1
+    moving.active[:] = moving.asked
+    moving.clock[BUDGET_S] = tick_budget(fixed, system, moving)
+
+
+@compiled
+def plan_tick(
+    fixed: Fixed,
+    system: SparkTicks,
+    limits: Limits,
+    moving: Moving,
+    take: "np.ndarray[tuple[int], np.dtype[np.int64]]",
+) -> bool:
+    """How many tuples of each lane the next tick takes; whether it takes any."""
+    budget_s = moving.clock[BUDGET_S]
+    sources = len(moving.next_of)
+    expected, planned = 0.0, False
+    for operator in range(len(fixed.service_s)):
+        most = int(min(MOST_ROWS, max(1.0, budget_s / max(moving.expected_s[operator], 1e-9))))
+        for lane in range(fixed.first[operator], fixed.first[operator + 1]):
+            ready = moving.ready_s[lane] <= moving.clock[NOW]
+            take[lane] = min(moving.queued[lane], most) if ready else 0
+            if take[lane]:
+                planned = True
+                if not fixed.threads[operator]:
+                    expected += take[lane] * moving.expected_s[operator]
+    waits = limits.q_size > 0 and not limits.drops
+    crowd = min(1.0, system.slots * budget_s / expected) if expected else 1.0
+    for operator in range(len(fixed.service_s)):
+        room = room_for(fixed, limits, moving, sources + operator) if waits else MOST_ROWS
+        for lane in range(fixed.first[operator], fixed.first[operator + 1]):
+            if take[lane] and crowd < 1.0 and not fixed.threads[operator]:
+                take[lane] = max(1, int(take[lane] * crowd))
+            take[lane] = min(take[lane], room)
+    return planned
+
+
+@compiled
+def room_for(fixed: Fixed, limits: Limits, moving: Moving, head: int) -> int:
+    """The most tuples that one sender may take while full lanes behind it make it wait."""
+    room = MOST_ROWS
+    if not limits.q_size or limits.drops:
+        return room
+    for edge in range(fixed.edge_first[head], fixed.edge_first[head + 1]):
+        target = fixed.edge_to[edge]
+        if target < 0:
+            continue
+        first, active = fixed.first[target], moving.active[target]
+        fullest = 0
+        for lane in range(first, first + active):
+            fullest = max(fullest, moving.queued[lane])
+        senders = 1 if head < len(moving.next_of) else max(1, moving.active[head - len(moving.next_of)])
+        share = max(0, limits.q_size - fullest) // senders * active
+        room = min(room, int(share / max(1.0, fixed.edge_share[edge])))
+    return room
+
+
+@compiled
+def tick_budget(fixed: Fixed, system: SparkTicks, moving: Moving) -> float:
+    """A quarter of the longest backlog that no further replica will take, within the limits."""
+    backlog_s = 0.0
+    for operator in range(len(fixed.service_s)):
+        first, end = fixed.first[operator], fixed.first[operator + 1]
+        if system.elastic and moving.active[operator] < end - first:
+            continue
+        for lane in range(first, end):
+            backlog_s = max(backlog_s, moving.queued[lane] * moving.expected_s[operator])
+    return min(max(system.budget_s, backlog_s / 4), system.max_budget_s)

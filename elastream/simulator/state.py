@@ -1,0 +1,117 @@
+"""The arrays that a simulation steps over: what never changes, and what every step changes.
+
+All lanes of all operators stand in one row, an operator's beside one another. A head is a source or an operator: first the
+sources, then the operators, both in topological order.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+EVEN, WEIGHTED, BUSY, SHORTEST, EVERY = range(5)
+"""How an operator's tuples are shared out: evenly, by the weights of lanes, to the lane that was least busy, to the one with
+least in front of it, to every lane."""
+
+LEAST_S = 1e-4
+GROWTH = 1.1
+BUCKETS = 220
+"""Of latencies, as in `scoring.latency`: up to a day."""
+
+
+class Fixed(NamedTuple):
+    """What a step only reads."""
+
+    first: Ints
+    """Where each operator's lanes begin; one more at the end."""
+    service_s: Floats
+    """Mean service time of a tuple, of an operator on a node of speed 1."""
+    cpu: Floats
+    """The share of the service that needs a core; the rest is waiting."""
+    spread: Floats
+    """Standard deviation of a service time, in parts of its mean."""
+    threads: Flags
+    """Whether lanes are threads of a few tasks."""
+    routing: Ints
+    edge_first: Ints
+    """Where each head's edges begin; one more at the end."""
+    edge_to: Ints
+    edge_share: Floats
+    """Tuples that go over the edge for each one processed by its head."""
+    source_service_s: Floats
+    due_first: Ints
+    """Where each source's arrivals begin; one more at the end."""
+    due_ends: Floats
+    due_counts: Floats
+    all_ends: Floats
+    """The arrivals of all sources together."""
+    all_counts: Floats
+    reach: Floats
+    """Tuples that reach each head for each one that enters at any source."""
+    ends: Floats
+    """Tuples that finish at each head for each one that it processes."""
+    node: Ints
+    """The node of each lane."""
+    node_cores: Floats
+    node_speed: Floats
+
+
+class Limits(NamedTuple):
+    """Bounds on what waits; 0: none."""
+
+    q_size: int
+    drops: bool
+    """What a full lane does; else senders wait."""
+    t_out_s: float
+
+
+class Moving(NamedTuple):
+    """What a step changes. Counters only grow: whoever wants an interval takes differences."""
+
+    clock: Floats
+    """See NOW and the following."""
+    queued: Ints
+    active: Ints
+    """Replicas of each operator by which tuples are routed."""
+    asked: Ints
+    """What they will be from the next plan on."""
+    ready_s: Floats
+    """From when on each lane serves: a new container takes its time to start."""
+    weight: Floats
+    """Of each lane, where tuples are routed by weights."""
+    phase: Floats
+    """Where each operator's next whole tuples begin, so that rounding favours no lane."""
+    carry: Floats
+    """Per edge, the part of a tuple that is left over."""
+    credit: Floats
+    """Per lane, the seconds of service that are left over."""
+    expected_s: Floats
+    """What the driver takes a service to last."""
+    busy_before: Floats
+    """Per lane, the share of the last interval that it was busy, and what it was sent since."""
+    next_of: Ints
+    """Per source, the number of the next tuple to read."""
+    node_up: Flags
+    received: Ints
+    processed: Ints
+    dropped: Ints
+    busy_s: Floats
+    over_edge: Ints
+    read: Ints
+    entered: Ints
+    """Per head."""
+    finished: Ints
+    lost: Floats
+    """Per head, tuples dropped at it or on the way to it."""
+    waits: Floats
+    """Latencies by bucket."""
+    ticks_s: Floats
+    """The lengths of the last ticks; see TICKS."""
+
+
+NOW, BUDGET_S, OVERHEAD_S, OVERHEADS, TICKS, WAIT_SUM_S, LONGEST_WAIT_S, AREA, OVER, OVERHEAD_NOW = range(10)
+CLOCKS = 10

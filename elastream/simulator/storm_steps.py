@@ -1,0 +1,102 @@
+"""A system that serves tuple by tuple, such as Storm, in small steps: no tick, every lane works all the time. Compiled."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from elastream.simulator.compiled import compiled
+from elastream.simulator.kernel import count_lost, hand_on, is_over, note_waits, source_due_by, too_old
+from elastream.simulator.state import NOW, TICKS, Fixed, Floats, Limits, Moving
+
+
+class StormSteps(NamedTuple):
+    """How it is stepped over."""
+
+    step_s: float
+    crowding: float
+    """How much slower a node gets for each thread more than it has cores, besides sharing the cores."""
+
+
+@compiled
+def advance_steps(
+    fixed: Fixed,
+    system: StormSteps,
+    limits: Limits,
+    moving: Moving,
+    costs: Floats,
+    until_s: float,
+    random: np.random.Generator,
+) -> None:
+    """Step after step, until the first that ends at `until_s` or later, or until all is done."""
+    demand = np.zeros(len(fixed.node_cores))
+    busy = np.zeros(len(fixed.node_cores))
+    while moving.clock[NOW] < until_s:
+        if is_over(fixed, moving):
+            return
+        _step(fixed, system, limits, moving, costs, demand, busy, random)
+
+
+@compiled
+def _step(
+    fixed: Fixed,
+    system: StormSteps,
+    limits: Limits,
+    moving: Moving,
+    costs: Floats,
+    demand: Floats,
+    busy: Floats,
+    random: np.random.Generator,
+) -> None:
+    began_s = moving.clock[NOW]
+    now_s = began_s + system.step_s
+    sources, operators = len(moving.next_of), len(fixed.service_s)
+    for source in range(sources):
+        reads = source_due_by(fixed, source, now_s) - moving.next_of[source]
+        moving.next_of[source] += reads
+        moving.read[source] += reads
+        moving.entered[source] += reads
+        hand_on(fixed, limits, moving, source, reads, costs)
+    # Lanes with work share the cores of their node, and threads beyond its cores are in one another's way.
+    demand[:] = 0.0
+    busy[:] = 0.0
+    for operator in range(operators):
+        for lane in range(fixed.first[operator], fixed.first[operator + 1]):
+            if moving.queued[lane]:
+                demand[fixed.node[lane]] += fixed.cpu[operator]
+                busy[fixed.node[lane]] += 1.0
+    count_lost(fixed, moving)
+    for operator in range(operators):
+        done = 0
+        late = too_old(fixed, limits, moving, operator) if limits.t_out_s else 0.0
+        for lane in range(fixed.first[operator], fixed.first[operator + 1]):
+            old = round(moving.queued[lane] * late)
+            moving.queued[lane] -= old
+            moving.dropped[lane] += old
+            node = fixed.node[lane]
+            if moving.ready_s[lane] > began_s or not moving.node_up[node] or not moving.queued[lane]:
+                moving.credit[lane] = 0.0
+                continue
+            crowd = max(0.0, busy[node] - fixed.node_cores[node])
+            slower = max(1.0, demand[node] / fixed.node_cores[node]) * (1.0 + system.crowding * crowd)
+            mean_s = fixed.service_s[operator] * slower / fixed.node_speed[node]
+            credit_s = moving.credit[lane] + system.step_s
+            most = int(credit_s / mean_s)
+            if fixed.spread[operator] and most:
+                most = max(0, round(most + fixed.spread[operator] * np.sqrt(most) * random.standard_normal()))
+            takes = min(moving.queued[lane], most)
+            # What is left over of a service that goes on counts in the next step; an idle lane saves nothing up.
+            moving.credit[lane] = credit_s - most * mean_s if takes == most else 0.0
+            moving.queued[lane] -= takes
+            moving.processed[lane] += takes
+            moving.busy_s[lane] += takes * mean_s
+            done += takes
+        if done:
+            before = moving.finished[sources + operator]
+            hand_on(fixed, limits, moving, sources + operator, done, costs)
+            if moving.finished[sources + operator] > before:
+                note_waits(fixed, moving, sources + operator, before, now_s)
+    moving.clock[NOW] = now_s
+    ticks = int(moving.clock[TICKS])
+    moving.ticks_s[ticks % len(moving.ticks_s)] = system.step_s
+    moving.clock[TICKS] += 1
+    moving.active[:] = moving.asked

@@ -1,0 +1,136 @@
+"""Lanes that hold every tuple: what the tuple-by-tuple simulations share. Slow and exact, the oracle of the fast ones."""
+
+import math
+from collections import deque
+
+import numpy as np
+
+from elastream.simulator.fidelity import Failure, Fidelity, System
+from elastream.simulator.kernel import due_s
+from elastream.simulator.model import Model
+from elastream.simulator.state import (
+    BUCKETS,
+    BUSY,
+    EVERY,
+    GROWTH,
+    LEAST_S,
+    LONGEST_WAIT_S,
+    SHORTEST,
+    WAIT_SUM_S,
+    WEIGHTED,
+    Limits,
+    Moving,
+)
+
+
+class Tuples(Fidelity):
+    """A tuple is the second at which it was due. The counters are those of the fast simulation, so the plant is the same."""
+
+    def __init__(
+        self,
+        model: Model,
+        system: System,
+        limits: Limits,
+        moving: Moving,
+        *,
+        seed: int,
+        restart_s: float,
+        failures: tuple[Failure, ...] = (),
+    ) -> None:
+        super().__init__(model, system, limits, moving, seed=seed, restart_s=restart_s, failures=failures)
+        self.lanes: list[deque[float]] = [deque() for _ in range(len(moving.queued))]
+        self._turn_of = [0] * len(model.operators)
+
+    def next_due(self, source: int) -> float:
+        """When the source's next tuple is due; infinity when it has no more."""
+        fixed = self.model.fixed
+        a, b = int(fixed.due_first[source]), int(fixed.due_first[source + 1])
+        number = int(self.moving.next_of[source])
+        if number >= int(fixed.due_counts[b - 1] + 1e-9):
+            return math.inf
+        return float(due_s(fixed.due_ends[a:b], fixed.due_counts[a:b], number + 1.0))
+
+    def hand_on(self, head: int, due: float) -> list[int]:
+        """One tuple leaves a head. Gives the lanes that got it, or a copy of it."""
+        fixed, moving = self.model.fixed, self.moving
+        out, given = 0, list[int]()
+        for edge in range(int(fixed.edge_first[head]), int(fixed.edge_first[head + 1])):
+            exact = moving.carry[edge] + fixed.edge_share[edge]
+            whole = math.floor(exact + 1e-9)
+            moving.carry[edge] = exact - whole
+            target = int(fixed.edge_to[edge])
+            for _ in range(whole):
+                if target < 0:
+                    out += 1
+                    moving.over_edge[edge] += 1
+                    self._finish(head, due)
+                    continue
+                lanes = self._choose(target)
+                out += len(lanes)
+                moving.over_edge[edge] += len(lanes)
+                given += [lane for lane in lanes if self._append(lane, due)]
+        if out > 1:
+            moving.entered[head] += out - 1
+        elif not out:
+            self._finish(head, due)
+        return given
+
+    def _append(self, lane: int, due: float) -> bool:
+        self.moving.received[lane] += 1
+        if self.limits.q_size and self.limits.drops and self.moving.queued[lane] >= self.limits.q_size:
+            self.moving.dropped[lane] += 1
+            return False
+        self.lanes[lane].append(due)
+        self.moving.queued[lane] += 1
+        return True
+
+    def _choose(self, target: int) -> list[int]:
+        """The lane of the next tuple, one at a time."""
+        fixed, moving = self.model.fixed, self.moving
+        first, active = int(fixed.first[target]), int(moving.active[target])
+        kind = int(fixed.routing[target])
+        if kind == EVERY:
+            return list(range(first, first + active))
+        if kind == WEIGHTED:
+            ends = np.cumsum(moving.weight[first : first + active])
+            return [first + min(active - 1, int(np.searchsorted(ends, self._random.random(), side="right")))]
+        if kind == SHORTEST:
+            return [first + int(np.argmin(moving.queued[first : first + active]))]
+        if kind == BUSY:
+            least = int(np.argmin(moving.busy_before[first : first + active]))
+            if moving.busy_before[first + least] < 1.0:
+                moving.busy_before[first + least] += self.costs[target]
+                return [first + least]
+        self._turn_of[target] += 1
+        return [first + self._turn_of[target] % active]
+
+    def service_s(self, operator: int, lane: int) -> float:
+        """How long one tuple takes, by a lognormal distribution."""
+        fixed = self.model.fixed
+        mean_s = float(fixed.service_s[operator] / fixed.node_speed[fixed.node[lane]])
+        spread = float(fixed.spread[operator])
+        if not spread:
+            return mean_s
+        sigma2 = math.log1p(spread**2)
+        return mean_s * math.exp(math.sqrt(sigma2) * self._random.standard_normal() - sigma2 / 2)
+
+    def is_late(self, due: float, now_s: float) -> bool:
+        return bool(self.limits.t_out_s) and now_s - due > self.limits.t_out_s
+
+    def drop(self, lanes: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
+        super().drop(lanes)
+        for lane in np.flatnonzero(lanes):
+            self.lanes[lane].clear()
+
+    def _finish(self, head: int, due: float) -> None:
+        self.moving.finished[head] += 1
+        waited = max(0.0, self.finished_s - due)
+        bucket = 0
+        if waited > LEAST_S:
+            bucket = min(BUCKETS - 1, math.ceil(math.log(waited / LEAST_S) / math.log(GROWTH)))
+        self.moving.waits[bucket] += 1
+        self.moving.clock[WAIT_SUM_S] += waited
+        self.moving.clock[LONGEST_WAIT_S] = max(self.moving.clock[LONGEST_WAIT_S], waited)
+
+    finished_s = 0.0
+    """When what leaves now counts as finished."""
