@@ -2,7 +2,7 @@
 
     python mortal_driver.py FOLDER SOURCE COUNT STEP
 
-FOLDER holds base/ and sink/ (and in/ for files); SOURCE is `replay` or `files`; STEP is one of STEPS or `none`.
+It starts Spark and then waits for a line on its standard input before it runs anything. FOLDER holds base/ and sink/ (and in/ for files); SOURCE is `replay` or `files`; STEP is one of STEPS or `none`.
 """
 
 import os
@@ -17,6 +17,7 @@ import pyarrow as pa
 from flows import files_by_delivery, ids_in
 
 from elastream import Settings, Topology, groupings, run, sources
+from elastream.engine import tick_session
 from elastream.engine.driver import Driver
 from elastream.engine.measure import Tick
 from elastream.lanes import Ledger, Store
@@ -118,7 +119,10 @@ def main() -> None:
     # All tuples are due at once and short lanes let them through a few a tick, so that the run lasts as many ticks as
     # the kills need, however long each takes.
     settings = Settings(q_size=50)
-    handle = run(topology(folder, source, count), str(folder / "base"), master="local[4]", settings=settings)
+    spark = tick_session("local[4]", 4)
+    if not sys.stdin.readline():
+        return
+    handle = run(topology(folder, source, count), str(folder / "base"), spark=spark, settings=settings)
 
     def at_each_tick(tick: Tick) -> None:
         print(tick.number, flush=True)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,29 @@ from elastream.lanes import Store, audit
 HERE = Path(__file__).parent
 
 
-def start(folder: Path, source: str, count: int, step: str) -> subprocess.Popen[str]:
-    script = str(HERE / "mortal_driver.py")
-    return subprocess.Popen(
-        [sys.executable, script, str(folder), source, str(count), step], stdout=subprocess.PIPE, text=True, cwd=HERE
-    )
+class Drivers:
+    """Starts drivers one ahead: the next one's Spark starts up while the one before runs and dies."""
+
+    def __init__(self, folder: Path, source: str, count: int, steps: Sequence[str]) -> None:
+        self._words = [str(folder), source, str(count)]
+        self._steps = iter(steps)
+        self._ready = self._start()
+
+    def next(self) -> subprocess.Popen[str]:
+        """The next driver, which begins to run now."""
+        assert self._ready is not None
+        process, self._ready = self._ready, self._start()
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        return process
+
+    def _start(self) -> subprocess.Popen[str] | None:
+        step = next(self._steps, None)
+        if step is None:
+            return None
+        script = [sys.executable, str(HERE / "mortal_driver.py"), *self._words, step]
+        return subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=HERE)
 
 
 def prepared(folder: Path, source: str, count: int) -> None:
@@ -47,10 +66,11 @@ def test_a_driver_killed_at_every_step_of_a_tick_loses_and_doubles_nothing(
     tmp_path: Path, source: str, count: int
 ) -> None:
     prepared(tmp_path, source, count)
+    drivers = Drivers(tmp_path, source, count, [*STEPS, "none"])
     for step in STEPS:
-        with start(tmp_path, source, count, step) as process:
+        with drivers.next() as process:
             assert process.wait(120) == -signal.SIGKILL, f"was to die {step}"
-    with start(tmp_path, source, count, "none") as process:
+    with drivers.next() as process:
         assert process.wait(480) == 0
     check(tmp_path, count)
 
@@ -58,13 +78,14 @@ def test_a_driver_killed_at_every_step_of_a_tick_loses_and_doubles_nothing(
 def test_twenty_kills_at_random_moments_lose_and_double_nothing(tmp_path: Path) -> None:
     prepared(tmp_path, "replay", 20_000)
     moments = random.Random(20)
+    drivers = Drivers(tmp_path, "replay", 20_000, ["none"] * 21)
     for _ in range(20):
-        with start(tmp_path, "replay", 20_000, "none") as process:
+        with drivers.next() as process:
             assert process.stdout is not None
             first = process.stdout.readline()
             assert first.strip().isdigit(), f"ended before it could be killed: {first!r}"
             time.sleep(moments.uniform(0.0, 1.5))
             process.kill()
-    with start(tmp_path, "replay", 20_000, "none") as process:
+    with drivers.next() as process:
         assert process.wait(480) == 0
     check(tmp_path, 20_000)
