@@ -3,7 +3,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup kafka jdbc demo test check bench clean
 
 help:        ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -18,7 +18,14 @@ $(READY): requirements.lock pyproject.toml tools/java
 demo: setup  ## tweets on a real trace: PSPS beside too few and too many replicas, about three minutes
 	@$(VENV)/bin/elastream demo
 
+kafka: setup  ## Spark's Kafka connector and a broker for tests, fetched once by Maven into ~/.cache/elastream
+	@tools/jars kafka $(PYTHON)
+
+jdbc: setup  ## PostgreSQL's JDBC driver, fetched likewise
+	@tools/jars jdbc $(PYTHON)
+
 test: setup  ## every test
+	@tools/jars kafka $(PYTHON) && tools/jars jdbc $(PYTHON) || echo "without these jars their tests are skipped"
 	@$(PYTHON) -m pytest
 
 check: setup  ## ruff, mypy --strict, import-linter

@@ -1,11 +1,17 @@
 """One Spark session for all tests that share it; those that kill a driver start their own."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
+from kafka_broker import broker_or_skip
 from pyspark.sql import SparkSession
 
+from elastream.bench.broker import Broker
 from elastream.engine import tick_session
+
+# Java that lives for seconds spends them on compiling well.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +19,9 @@ def spark() -> Iterator[SparkSession]:
     session = tick_session("local[12]", lanes=12)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    with broker_or_skip() as running:
+        yield running

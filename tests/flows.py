@@ -1,5 +1,6 @@
 """Small topologies for tests: numbers flow in, ids can be counted at the end."""
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -46,3 +47,10 @@ def each_once(count: int) -> Counter[int]:
 
 def finish(handle: Handle, timeout_s: float = 90.0) -> None:
     assert handle.await_end(timeout_s), f"did not end: {handle.observe()}"
+
+
+def wait_for(condition: Callable[[], object], timeout_s: float = 60.0) -> None:
+    until = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < until, "did not happen in time"
+        time.sleep(0.05)

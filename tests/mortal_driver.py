@@ -1,8 +1,9 @@
 """A driver that dies by SIGKILL at a chosen step of a tick. Run by test_kills.py as a process of its own.
 
-    python mortal_driver.py FOLDER SOURCE COUNT STEP
+    python mortal_driver.py FOLDER COUNT STEP
 
-It starts Spark and then waits for a line on its standard input before it runs anything. FOLDER holds base/ and sink/ (and in/ for files); SOURCE is `replay` or `files`; STEP is one of STEPS or `none`.
+It starts Spark and then waits for a line on its standard input before it runs anything. FOLDER holds base/, sink/ and in/, with the
+files of which half of the COUNT tuples come; the others are replayed. STEP is one of STEPS or `none`.
 """
 
 import os
@@ -94,27 +95,17 @@ def killer(order: Path, driver: int) -> Callable[[pa.RecordBatch], pa.RecordBatc
     return work
 
 
-def topology(folder: Path, source: str, count: int) -> Topology:
-    flow = Topology("mortal")
-    if source == "replay":
-        flow.source("in", sources.replay(constant(count, 1)))
-    else:
-        place = str(folder / "in")
-        flow.source(
-            "in",
-            sources.dataframe(
-                lambda spark: spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(place),
-                schema="id long",
-            ),
-        )
-    flow.batch("a", killer(folder / "order", os.getpid()), after="in", replicas=(1, 4), start=2)
+def topology(folder: Path, count: int) -> Topology:
+    flow = Topology("mortal").source("made", sources.replay(constant(count // 2, 1)))
+    flow.source("read", sources.json(str(folder / "in"), "id long", files_per_tick=1))
+    flow.batch("a", killer(folder / "order", os.getpid()), after=["made", "read"], replicas=(1, 4), start=2)
     flow.map("b", lambda row: row, after="a", grouping=groupings.fields("id"), replicas=(1, 4), start=3)
     flow.sink("end", files_by_delivery(folder / "sink"), after="b", replicas=(1, 4), start=2)
     return flow
 
 
 def main() -> None:
-    folder, source, count, step = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    folder, count, step = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     arm(step, ticks=6)
     # All tuples are due at once and short lanes let them through a few a tick, so that the run lasts as many ticks as
     # the kills need, however long each takes.
@@ -122,7 +113,7 @@ def main() -> None:
     spark = tick_session("local[4]", 4)
     if not sys.stdin.readline():
         return
-    handle = run(topology(folder, source, count), str(folder / "base"), spark=spark, settings=settings)
+    handle = run(topology(folder, count), str(folder / "base"), spark=spark, settings=settings)
 
     def at_each_tick(tick: Tick) -> None:
         print(tick.number, flush=True)
@@ -132,12 +123,9 @@ def main() -> None:
 
     seen: list[int] = []
     handle.subscribe(at_each_tick)
-    if source == "replay":
-        handle.await_end()
-    else:
-        while handle.active and sum(ids_in(folder / "sink").values()) < count:
-            time.sleep(0.1)
-        handle.stop()
+    while handle.active and sum(ids_in(folder / "sink").values()) < count:
+        time.sleep(0.1)
+    handle.stop()
     print("ended", flush=True)
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from flows import each_once, files_by_delivery, finish, ids_in, ids_of, numbers, same
+from flows import each_once, files_by_delivery, finish, ids_in, ids_of, numbers, same, wait_for
 from pyspark.sql import SparkSession
 
 from elastream import Topology, groupings, run, sources
@@ -135,15 +135,6 @@ def test_a_streaming_dataframe_is_a_source_and_an_output_is_a_streaming_datafram
     # What the reader had acknowledged may be gone; nothing that is left was there before, and no id is missing.
     together = seen + rest
     assert sorted(together) == list(range(max(together) + 1))
-
-
-def wait_for(condition, timeout_s: float = 60.0) -> None:  # type: ignore[no-untyped-def]
-    import time
-
-    until = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < until, "did not happen in time"
-        time.sleep(0.05)
 
 
 def test_scaling_out_and_in_while_the_stream_flows_loses_and_doubles_nothing(

@@ -1,5 +1,6 @@
 """Plans, without Spark: how much each lane gets, which lanes share a task, and what full lanes hold back."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -124,6 +125,16 @@ def test_a_plan_and_work_and_receipts_survive_their_journey_as_json() -> None:
         appended=[Appended("b", 0, Slice("s", 0, 1, 2, SchemaId("k"), 0, 3))],
     )
     assert Receipt.from_json(receipt.to_json()) == receipt
+
+
+def test_many_tuples_say_more_than_the_few_of_a_first_try() -> None:
+    estimates = Estimates()
+    estimates.learn("a", [OperatorReceipt("a", 0, processed=64, busy_s=0.064)])
+    estimates.learn("a", [OperatorReceipt("a", 0, processed=6336, busy_s=0.006336)])
+    assert estimates.service_s["a"] == pytest.approx((0.064 + 0.006336) / 6400)
+    # And few of them after many no less than they did.
+    estimates.learn("a", [OperatorReceipt("a", 0, processed=10, busy_s=0.01)])
+    assert estimates.service_s["a"] > 0.0002
 
 
 def test_estimates_follow_what_is_measured() -> None:

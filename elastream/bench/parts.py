@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from elastream.bench.floor import measure_floor
 from elastream.bench.footprint import measure_footprint
+from elastream.bench.kafka_throughput import fill_topic, measure_elastream_kafka, measure_plain_kafka
 from elastream.bench.plain import measure_plain
 from elastream.bench.rescale import measure_rescale, measure_restart
 from elastream.bench.throughput import measure_sustained, measure_throughput
@@ -27,6 +28,9 @@ PARTS: dict[str, Callable[..., Any]] = {
     "rescale": measure_rescale,
     "restart": measure_restart,
     "footprint": measure_footprint,
+    "kafka_fill": fill_topic,
+    "kafka_plain": measure_plain_kafka,
+    "kafka_elastream": measure_elastream_kafka,
 }
 
 

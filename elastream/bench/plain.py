@@ -26,12 +26,12 @@ STEPS: dict[str, tuple[ArrowFunction, ...]] = {
 }
 
 
-def default_session(master: str) -> SparkSession:
-    """Spark as it comes; only the noise on the console is turned down."""
+def default_session(master: str, extra: dict[str, str] | None = None) -> SparkSession:
+    """Spark as it comes; only the noise on the console is turned down. `extra` is for jars."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("plain")
     quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
-    for name, value in quiet.items():
+    for name, value in (quiet | (extra or {})).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

@@ -29,6 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     engine.add_argument("--report", metavar="DIR", default="elastream-bench", help="where engine.json, .md and .png go")
     engine.add_argument("--quick", action="store_true", help="every part for a few seconds: does it run, not how fast")
     engine.add_argument("--json", action="store_true", help="print one JSON document")
+    kafka = suites.add_parser("kafka", help="from topic to topic, beside the plain query, on a broker of its own")
+    kafka.add_argument("--report", metavar="DIR", default="elastream-bench", help="where kafka.json and .md go")
+    kafka.add_argument("--quick", action="store_true", help="few records: does it run, not how fast")
+    kafka.add_argument("--json", action="store_true", help="print one JSON document")
     decisions = suites.add_parser("decisions", help="how long a decision takes, for 10 to 1,000 operators")
     decisions.add_argument("--policy", default="psps", metavar="NAME[:KEY=N,...]", help="who decides")
     decisions.add_argument("--json", action="store_true", help="print one JSON document")
@@ -83,6 +87,7 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     parts = {
         "engine": _engine,
+        "kafka": _kafka,
         "decisions": _decisions,
         "policies": _policies,
         "fidelity": _fidelity,
@@ -101,6 +106,18 @@ def _engine(args: argparse.Namespace) -> int:
     else:
         console.print(Markdown(result.to_markdown()))
     return 0 if all(goal.met for goal in result.goals()) else 1
+
+
+def _kafka(args: argparse.Namespace) -> int:
+    from elastream.bench.kafka import bench_kafka
+
+    console = Console(stderr=args.json, highlight=False, soft_wrap=True)
+    result = bench_kafka(Path(args.report), args.quick, console.print)
+    if args.json:
+        sys.stdout.write(json.dumps(result.to_json()) + "\n")
+    else:
+        console.print(Markdown(result.to_markdown()))
+    return 0 if result.met else 1
 
 
 def _decisions(args: argparse.Namespace) -> int:

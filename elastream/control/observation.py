@@ -59,6 +59,8 @@ class OperatorObservation:
     """Its replicas are threads and need no slots of their own."""
     usable: float = 1.0
     """The share of the time that a replica can serve; the rest goes to what a tick costs."""
+    lag: dict[str, int] = field(default_factory=dict)
+    """For a source in parts, such as a topic's partitions: tuples that were there, not read, at the end of the tick before."""
 
 
 @dataclass(frozen=True)

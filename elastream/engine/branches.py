@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user knows
 
 from elastream.engine.program import load_program
-from elastream.engine.sources import Stream
+from elastream.engine.streams import EXTRA, Stream
 from elastream.engine.task import route_batch
 from elastream.engine.tick_source import RECEIPT_SCHEMA
 from elastream.engine.work import TaskWork
@@ -19,10 +19,9 @@ ROUTING = "elastream.routing"
 """The local property in which the driver gives a tick's routing to the tasks of its branches."""
 
 
-def branch(spark: SparkSession, operator: Operator, program: bytes) -> DataFrame:
-    """The receipts of one source, as a streaming DataFrame."""
+def branch(operator: Operator, frame: DataFrame, program: bytes) -> DataFrame:
+    """The receipts of one source, whose rows are in `frame`, as a streaming DataFrame."""
     stream: Stream = operator.source
-    frame = stream.open(spark)
     missing = [name for name in stream.schema.names if name not in frame.columns]
     if not frame.isStreaming or missing:
         raise TopologyError(
@@ -30,8 +29,10 @@ def branch(spark: SparkSession, operator: Operator, program: bytes) -> DataFrame
             f"{'one' if frame.isStreaming else 'a static one'} with {', '.join(frame.columns)}; mend the schema or the query"
         )
     due = F.col(stream.due).cast("timestamp") if stream.due else F.current_timestamp()
-    rows = frame.select(*stream.schema.names, due.alias(DUE))
-    return rows.mapInArrow(_router(operator.name, stored(stream.schema), program), RECEIPT_SCHEMA)
+    extra = [name for name in EXTRA if name in frame.columns]
+    rows = frame.select(*stream.schema.names, due.alias(DUE), *extra)
+    schema = pa.schema([*stored(stream.schema), *(pa.field(name, EXTRA[name]) for name in extra)])
+    return rows.mapInArrow(_router(operator.name, schema, program), RECEIPT_SCHEMA)
 
 
 def _router(

@@ -25,6 +25,7 @@ PRELOADED = (
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.worker",
     "elastream.engine.task",
+    "elastream.engine.write_task",
 )
 """All that a task of ours needs; a test sees to it that nothing is missing."""
 

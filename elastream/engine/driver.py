@@ -15,10 +15,11 @@ from elastream.engine.estimates import Estimates
 from elastream.engine.first_plan import continued_plan, dropping, first_sizes
 from elastream.engine.loads import Loads
 from elastream.engine.measure import Measurements, Scene, Tick
-from elastream.engine.planner import WAITING_TASKS, Plan, left_after, make_plan, make_tasks
+from elastream.engine.planner import WAITING_TASKS, Plan, left_after, make_plan, make_tasks, make_writes
 from elastream.engine.settings import Settings
 from elastream.engine.settle import Settled, by_chain, settle
 from elastream.engine.source_states import check_checkpoint, exhausted, next_due_s, states_after, unread
+from elastream.engine.stream_progress import StreamProgress
 from elastream.engine.tick_source import Mail, Mailbox
 from elastream.engine.work import Receipt, TaskWork
 from elastream.errors import BaseInUse, BaseUnusable, SettingError
@@ -64,6 +65,7 @@ class Driver:
         self._estimates = Estimates()
         self._measurements = Measurements(graph, slots)
         self._loads = Loads(graph, td_s)
+        self.streams = StreamProgress(graph)
         self.td_s = td_s
         self._interval_s = 0.0
         self._asked: dict[str, int] = {}
@@ -84,6 +86,8 @@ class Driver:
         self.on_tick: Callable[[Tick], None] = lambda tick: None
         self.control: Callable[[], object] | None = None
         """The control loop's step, called after every tick."""
+        self.at_close: list[Callable[[], object]] = []
+        """Called when the run is over."""
         self.elastic = False
         """True when the control loop gives more replicas to operators that fall behind."""
 
@@ -154,7 +158,15 @@ class Driver:
         }
         senders = [name for name, _, _ in self._plan.takes] + [source.name for source in self._graph.sources]
         loads = self._loads.of(self._plan.active, senders, left_after(self._plan, self._book))
-        return TaskWork(self._book.tick + 1, self._plan.planned_s, self._plan.active, queued, {}, loads=loads).to_json()
+        known = {name: state["once"] for name, state in self._book.sources.items() if "once" in state}
+        work = TaskWork(
+            self._book.tick + 1, self._plan.planned_s, self._plan.active, queued, {}, loads=loads, memories=known
+        )
+        return work.to_json()
+
+    def writes(self) -> list[TaskWork]:
+        """What Spark shall write in this tick, a lane each."""
+        return make_writes(self._graph, self._plan, self._book, self._book.tick + 1)
 
     def is_applied(self, query: str, batch: int) -> bool:
         """True when Spark repeats a batch that the ledger has."""
@@ -176,8 +188,9 @@ class Driver:
             settled.appended,
             dict(settled.schemas),  # type: ignore[arg-type]
             settled.counts,
-            states_after(self._graph, self._book, settled, query, now),
+            states_after(self._graph, self._book, settled, self.streams, query, now),
         )
+        self.streams.add(settled)
         self._commit_with_plan(entry, settled)
         self._measure(settled, now)
         if self.control is not None:
@@ -208,6 +221,7 @@ class Driver:
                 self._slots,
                 now,
                 elastic=self.elastic,
+                wrote_s=self._plan.wrote_s,
             )
             self._book.plan = self._plan.to_json()
         self._write(Entry(**{**vars(entry), "plan": self._book.plan}))
@@ -327,14 +341,17 @@ class Driver:
         self._estimates.service_s = service_s | self._estimates.service_s
 
     def _scene(self) -> Scene:
+        waiting = unread(self._graph, self._book) | self.streams.unread()
         return Scene(
-            self._book, self._plan.active, self._estimates, unread(self._graph, self._book), self.settings.budget_s
+            self._book, self._plan.active, self._estimates, waiting, self.settings.budget_s, self.streams.lag()
         )
 
     def request_stop(self) -> None:
         self._stopping = True
 
     def close(self) -> None:
+        for let_go in self.at_close:
+            let_go()
         self._hold.release()
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from elastream.engine.work import OperatorReceipt
 
 _WEIGHT = 0.3
-"""How much the newest tick counts against all before it."""
+"""How much the newest tick counts against all before it, at least: one of many tuples counts more after a few of few."""
 
 
 class Estimates:
@@ -16,6 +16,8 @@ class Estimates:
         """Seconds of a replica that a tuple takes, with what is chained behind it and with waiting for a core."""
         self.fan_out: dict[str, float] = dict(fan_out or {})
         """Tuples that leave the chain for each one taken."""
+        self._seen: dict[str, float] = {}
+        """Tuples of the last ticks, older ones counting less."""
 
     def learn(self, head: str, members: Iterable[OperatorReceipt]) -> None:
         """Take in what one chain did in one tick."""
@@ -25,9 +27,12 @@ class Estimates:
             return
         busy_s = sum(r.busy_s for r in receipts)
         out = sum(r.given for r in receipts)
-        self.service_s[head] = _blend(self.service_s.get(head), busy_s / taken)
-        self.fan_out[head] = _blend(self.fan_out.get(head), out / taken)
+        before = self._seen.get(head, 0.0)
+        weight = max(_WEIGHT, taken / (taken + before)) if before else _WEIGHT
+        self._seen[head] = taken + (1 - _WEIGHT) * before
+        self.service_s[head] = _blend(self.service_s.get(head), busy_s / taken, weight)
+        self.fan_out[head] = _blend(self.fan_out.get(head), out / taken, weight)
 
 
-def _blend(old: float | None, new: float) -> float:
-    return new if old is None else old + _WEIGHT * (new - old)
+def _blend(old: float | None, new: float, weight: float) -> float:
+    return new if old is None else old + weight * (new - old)

@@ -1,7 +1,7 @@
 """The last ticks, kept in memory, and the observation that can be made of them."""
 
 from collections import Counter, defaultdict, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 from elastream.control import Observation, OperatorObservation, ReplicaObservation
@@ -51,6 +51,8 @@ class Scene:
     """Per source, the tuples that are due and not read yet."""
     budget_s: float
     """How long a replica may serve in one tick."""
+    lag: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Per source and part of it, where a source knows its parts, the tuples that are there and not read yet."""
 
 
 class Totals:
@@ -147,6 +149,7 @@ class Totals:
             most=operator.replicas.most,
             waits=operator.waits,
             usable=usable_share(service_s, scene.budget_s, overhead_s),
+            lag=scene.lag.get(name, {}),
         )
 
     def _replica(self, lane: LaneId, scene: Scene, active: bool) -> ReplicaObservation:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from elastream.engine.collecting import collecting_sinks, emptied_sinks
 from elastream.engine.estimates import Estimates
 from elastream.engine.loads import Loads
+from elastream.engine.room import MOST_ROWS, Room
 from elastream.engine.settings import Settings
 from elastream.engine.sources import Replay
 from elastream.engine.task import CHUNK_S
@@ -20,8 +22,11 @@ from elastream.topology import Graph, Kind
 FIRST_TRY = 64
 """Tuples for a lane whose operator has never been timed."""
 
-MOST_ROWS = 500_000
-"""No task takes more tuples of one lane than this, however fast its operator is."""
+FIRST_INTAKE = 10_000
+"""The same for a replay."""
+
+FIRST_WRITE = 10_000
+"""The same where Spark writes: a job for few tuples takes as long as one for many, which says nothing of a tuple."""
 
 MOST_BYTES = 64 << 20
 """Nor more bytes than this: a task holds them in memory."""
@@ -68,6 +73,8 @@ class Plan:
     fan_out: dict[str, float] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
     """Operators whose lanes are read from outside: what waits there has finished."""
+    wrote_s: dict[str, float] = field(default_factory=dict)
+    """Per sink that collects before it writes, when everything that waited for it was last taken."""
 
     def to_json(self) -> dict[str, Any]:
         return vars(self) | {"intakes": [vars(intake) for intake in self.intakes]}
@@ -99,6 +106,7 @@ def make_plan(
     now_s: float,
     *,
     elastic: bool = False,
+    wrote_s: dict[str, float] | None = None,
 ) -> Plan:
     """Give every lane that has work as many tuples as its operator is expected to serve in the tick's budget.
 
@@ -106,11 +114,17 @@ def make_plan(
     of theirs. A longer tick makes every tuple's way through all operators longer.
     """
     waiting = {lane: len(queue) for lane, queue in book.lanes.items() if len(queue) and _is_served(graph, lane)}
+    collecting = collecting_sinks(graph, settings, book, waiting, wrote_s or {}, now_s)
+    waiting = {lane: rows for lane, rows in waiting.items() if lane.operator not in collecting}
     stuck = {lane: rows for lane, rows in waiting.items() if not elastic or _has_all(graph, lane.operator, active)}
     budget_s = _budget(settings, estimates, stuck)
-    room = _Room(graph, settings, book, active, estimates)
+    room = Room(graph, settings, book, active, estimates)
     wanted = {
-        lane: book.lanes[lane].portion(_quota(estimates, lane.operator, budget_s), MOST_BYTES) for lane in waiting
+        lane: book.lanes[lane].portion(
+            _quota(estimates, lane.operator, budget_s, FIRST_WRITE if graph[lane.operator].writer else FIRST_TRY),
+            MOST_BYTES,
+        )
+        for lane in waiting
     }
     # Lanes of operators that wait are threads of tasks that are there anyway.
     tasks = {lane: rows for lane, rows in wanted.items() if not _waits(graph, lane.operator)}
@@ -140,6 +154,7 @@ def make_plan(
         dict(estimates.service_s),
         dict(estimates.fan_out),
         outputs,
+        {**(wrote_s or {}), **emptied_sinks(graph, waiting, takes, now_s)},
     )
 
 
@@ -150,11 +165,9 @@ def make_tasks(
     queued = {name: tuple(len(book.queue(LaneId(name, lane))) for lane in lanes) for name, lanes in plan.active.items()}
     works: list[tuple[float, LaneWork | SourceWork]] = []
     for operator, lane, rows in plan.takes:
-        service_s = plan.service_s.get(operator)
-        slices = tuple(book.queue(LaneId(operator, lane)).peek(rows))
-        chunk = FIRST_TRY if service_s is None else max(1, int(CHUNK_S / max(service_s, 1e-9)))
-        work = LaneWork(operator, lane, slices, plan.budget_s * OVERRUN, min(chunk, MOST_ROWS))
-        works.append((WORK_S + rows * (service_s if service_s is not None else 1.0), work))
+        if graph[operator].writer is None:
+            each_s = plan.service_s.get(operator, 1.0)
+            works.append((WORK_S + rows * each_s, _lane_work(plan, book, operator, lane, rows)))
     for intake in plan.intakes:
         arrivals = graph[intake.source].source.arrivals.part(intake.first, intake.stop)
         origin_s = book.sources[intake.source]["origin_s"]
@@ -171,10 +184,27 @@ def make_tasks(
     tasks = []
     for share, side_by_side in shares:
         lanes = tuple(work for work in share if isinstance(work, LaneWork))
-        schemas: dict[str, str] = {piece.schema: book.schemas[piece.schema] for work in lanes for piece in work.slices}
         sources = tuple(work for work in share if isinstance(work, SourceWork))
+        schemas = _schemas(book, lanes)
         tasks.append(TaskWork(tick, plan.planned_s, plan.active, queued, schemas, lanes, sources, given, side_by_side))
     return tasks
+
+
+def make_writes(graph: Graph, plan: Plan, book: Book, tick: int) -> list[TaskWork]:
+    """The lanes that Spark writes by jobs of its own, each as a task."""
+    works = [_lane_work(plan, book, *take) for take in plan.takes if graph[take[0]].writer is not None]
+    return [TaskWork(tick, plan.planned_s, {}, {}, _schemas(book, (work,)), (work,)) for work in works]
+
+
+def _lane_work(plan: Plan, book: Book, operator: str, lane: int, rows: int) -> LaneWork:
+    service_s = plan.service_s.get(operator)
+    slices = tuple(book.queue(LaneId(operator, lane)).peek(rows))
+    chunk = FIRST_TRY if service_s is None else max(1, int(CHUNK_S / max(service_s, 1e-9)))
+    return LaneWork(operator, lane, slices, plan.budget_s * OVERRUN, min(chunk, MOST_ROWS))
+
+
+def _schemas(book: Book, lanes: tuple[LaneWork, ...]) -> dict[str, str]:
+    return {piece.schema: book.schemas[piece.schema] for work in lanes for piece in work.slices}
 
 
 def left_after(plan: Plan, book: Book) -> dict[LaneId, int]:
@@ -222,21 +252,21 @@ def _budget(settings: Settings, estimates: Estimates, waiting: dict[LaneId, int]
     return min(max(settings.budget_s, backlog_s / 4), settings.max_budget_s)
 
 
-def _quota(estimates: Estimates, operator: str, budget_s: float) -> int:
+def _quota(estimates: Estimates, operator: str, budget_s: float, first: int) -> int:
     service_s = estimates.service_s.get(operator)
     if service_s is None:
-        return FIRST_TRY
+        return first
     return int(min(max(1.0, budget_s / max(service_s, 1e-9)), MOST_ROWS))
 
 
 def _intakes(
-    name: str, replay: Replay, parts: int, book: Book, estimates: Estimates, room: _Room, budget_s: float, now_s: float
+    name: str, replay: Replay, parts: int, book: Book, estimates: Estimates, room: Room, budget_s: float, now_s: float
 ) -> list[Intake]:
     """One range for one replica, read up to the moment the task runs; for more, equal parts of what is due now."""
     state = book.sources.get(name)
     if state is None or state["next"] >= replay.arrivals.total:
         return []
-    quota = _quota(estimates, name, budget_s) if name in estimates.service_s else 10_000
+    quota = _quota(estimates, name, budget_s, FIRST_INTAKE)
     first = state["next"]
     if parts == 1:
         # What will be due by the time the task runs, with much to spare.
@@ -246,44 +276,3 @@ def _intakes(
     stop = min(replay.arrivals.due_by(now_s - state["origin_s"]), first + quota * parts, first + room.for_sender(name))
     edges = [first + (stop - first) * part // parts for part in range(parts + 1)]
     return [Intake(name, part, a, b, due_only=False) for part, (a, b) in enumerate(pairwise(edges)) if b > a]
-
-
-class _Room:
-    """How many tuples a sender may take while full lanes downstream make it wait."""
-
-    def __init__(
-        self, graph: Graph, settings: Settings, book: Book, active: dict[str, tuple[int, ...]], estimates: Estimates
-    ) -> None:
-        self._graph = graph
-        self._estimates = estimates
-        self._free: dict[str, tuple[int, int]] = {}
-        self._senders: dict[str, int] = {}
-        if settings.q_size is None or settings.on_full == "drop":
-            return
-        for operator in graph.served:
-            if operator.kind is Kind.OUTPUT:
-                continue
-            lanes = active[operator.name]
-            fullest = max(len(book.queue(LaneId(operator.name, lane))) for lane in lanes)
-            free = max(0, settings.q_size - fullest)
-            even = all(edge.grouping.kind in ("shuffle", "none") for edge in graph.edges_into(operator.name))
-            # Where keys choose the lane they may all choose the fullest one.
-            self._free[operator.name] = free, len(lanes) if even else 1
-        heads = [source.name for source in graph.sources] + [operator.name for operator in graph.served]
-        for head in heads:
-            senders = 1
-            if head in active:
-                senders = max(1, sum(1 for lane in book.lanes if lane.operator == head and len(book.lanes[lane])))
-            for edge in graph.edges_leaving(head):
-                self._senders[edge.target] = self._senders.get(edge.target, 0) + senders
-
-    def for_sender(self, head: str) -> int:
-        """The most tuples that one task of this chain may take."""
-        room = MOST_ROWS
-        for edge in self._graph.edges_leaving(head):
-            if edge.target in self._free:
-                free, lanes = self._free[edge.target]
-                # A lane's part of what one sender gives is a whole number of tuples, the same for all lanes.
-                share = free // self._senders[edge.target] * lanes
-                room = min(room, int(share / max(1.0, self._estimates.fan_out.get(head, 1.0))))
-        return max(0, room)

@@ -35,18 +35,21 @@ class Program:
 
     def to_bytes(self) -> bytes:
         """With the driver's search path, so that workers on this machine find the modules that the functions are in."""
-        operators = tuple(replace(o, source=_travelling(o.source)) for o in self.graph.operators)
+        operators = tuple(replace(o, source=_travelling(o.source), writer=None) for o in self.graph.operators)
         program = replace(self, graph=replace(self.graph, operators=operators))
         data: bytes = cloudpickle.dumps((sys.path, cloudpickle.dumps(program)))  # type: ignore[no-untyped-call]
         return data
 
 
 def _travelling(source: Any) -> Any:
-    """What a worker needs of a source: not how a DataFrame is opened, nor when all the tuples of a workload are due."""
+    """What a worker needs of a source: not how a DataFrame is opened, nor when all the tuples of a workload are due.
+
+    Writers do not travel either: Spark knows them, and they may hold passwords.
+    """
     return replace(source, arrivals=Arrivals((0.0,), (0.0,))) if isinstance(source, Replay) else None
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def load_program(data: bytes) -> tuple[Program, Store]:
     """The same bytes give the same objects for as long as the worker lives."""
     search_path, inner = cloudpickle.loads(data)

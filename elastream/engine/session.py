@@ -8,6 +8,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from elastream.engine.jars import found_jars
 from elastream.engine.noise import filtered_stderr
 from elastream.errors import SettingError
 
@@ -25,6 +26,8 @@ TICK_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # As by default, and the logins of Kafka's clients: what Spark's pages do not show.
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas",
     "spark.task.maxFailures": "4",
 }
 
@@ -45,6 +48,8 @@ def tick_session(master: str | None, lanes: int, extra: dict[str, str] | None = 
     if chosen.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if jars := found_jars():
+        settings["spark.jars"] = ",".join(map(str, jars))
     conf = SparkConf().setMaster(chosen).setAppName("elastream").setAll(list((settings | (extra or {})).items()))
     if SparkContext._gateway is None:
         writing = filtered_stderr()

@@ -2,7 +2,8 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from elastream import errors
 from elastream.engine.program import DEAD_LETTERS
@@ -31,6 +32,8 @@ class Settled:
     """All that the tick wrote."""
     longest_task_s: float
     """How long the task that was busiest served tuples."""
+    memories: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Per source in which rows may come again, which of the last of them came in this tick."""
 
 
 def settle(graph: Graph, settings: Settings, book: Book, receipts: list[Receipt]) -> Settled:
@@ -57,7 +60,17 @@ def settle(graph: Graph, settings: Settings, book: Book, receipts: list[Receipt]
         overflowed,
         frozenset(piece.slice.segment for piece in offered),
         max((receipt.served_s for receipt in receipts), default=0.0),
+        _memories(receipts),
     )
+
+
+def _memories(receipts: list[Receipt]) -> dict[str, dict[str, Any]]:
+    """A partition is read by one task."""
+    memories: dict[str, dict[str, Any]] = {}
+    for receipt in receipts:
+        for source, its in receipt.memories.items():
+            memories.setdefault(source, {}).update(its)
+    return memories
 
 
 def _next_of(receipts: list[Receipt]) -> dict[str, int]:

@@ -5,19 +5,27 @@ from typing import Any
 
 from elastream.engine.settle import Settled
 from elastream.engine.sources import Replay, Stream
+from elastream.engine.stream_progress import StreamProgress
 from elastream.errors import SettingError
 from elastream.lanes import Book
 from elastream.topology import Graph
 
 
-def states_after(graph: Graph, book: Book, settled: Settled, query: str, now_s: float) -> dict[str, dict[str, Any]]:
+def states_after(
+    graph: Graph, book: Book, settled: Settled, streams: StreamProgress, query: str, now_s: float
+) -> dict[str, dict[str, Any]]:
     """Those that a tick changes. Replays begin when the first tick is over, so that starting up is not lateness."""
     states: dict[str, dict[str, Any]] = {}
     for source in graph.sources:
         old = book.sources.get(source.name)
         if isinstance(source.source, Stream):
-            if old is None:
-                states[source.name] = {"query": query}
+            new = {**streams.states[source.name], "query": query} if old is None else dict(old)
+            if streams.is_over(source.name):
+                new["over"] = True
+            if source.name in settled.memories:
+                new["once"] = new.get("once", {}) | settled.memories[source.name]
+            if new != old:
+                states[source.name] = new
         elif isinstance(source.source, Replay):
             if old is None:
                 states[source.name] = {"origin_s": now_s, "next": 0}
@@ -49,12 +57,14 @@ def next_due_s(graph: Graph, book: Book) -> float:
 
 
 def exhausted(graph: Graph, book: Book) -> bool:
-    """True when nothing will come any more; a streaming DataFrame never says so."""
-    for source in graph.sources:
-        state = book.sources.get(source.name)
-        if not isinstance(source.source, Replay) or state is None or state["next"] < source.source.arrivals.total:
-            return False
-    return True
+    """True when nothing will come any more; most streaming DataFrames never say so."""
+    return all(_is_over(source.source, book.sources.get(source.name)) for source in graph.sources)
+
+
+def _is_over(source: Any, state: dict[str, Any] | None) -> bool:
+    if state is None:
+        return False
+    return bool(state["next"] >= source.arrivals.total if isinstance(source, Replay) else state.get("over"))
 
 
 def unread(graph: Graph, book: Book) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Where tuples come from: a workload replayed in its own time, or any streaming DataFrame."""
+"""Where tuples come from: a workload replayed in its own time, Kafka, files, or any streaming DataFrame."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from elastream.engine.file_source import csv, json, parquet
+from elastream.engine.kafka_source import kafka
+from elastream.engine.streams import AnyFrame, Stream
 from elastream.errors import TopologyError
 from elastream.topology import parse_schema
 from elastream.workload import Arrivals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Replay", "Stream", "csv", "dataframe", "json", "kafka", "parquet", "replay"]
 
 Numbers = npt.NDArray[np.int64]
 Make = Callable[[Numbers], "dict[str, Any] | pa.RecordBatch"]
@@ -34,16 +39,6 @@ class Replay:
         if isinstance(made, pa.RecordBatch):
             return made.cast(self.schema)
         return pa.RecordBatch.from_pydict({name: made[name] for name in self.schema.names}, schema=self.schema)
-
-
-@dataclass(frozen=True)
-class Stream:
-    """A streaming DataFrame, read as one more branch of the query. Its offsets are in Spark's checkpoint."""
-
-    schema: pa.Schema
-    open: Callable[[SparkSession], DataFrame]
-    due: str | None
-    """The column that holds the time a tuple was due; without one it is the time it was read."""
 
 
 def replay(arrivals: Arrivals, schema: str | pa.Schema = "id long", make: Make | None = None) -> Replay:
@@ -65,7 +60,7 @@ def dataframe(
     if callable(frame):
         if schema is None:
             raise TopologyError("dataframe: a function of the session needs schema='...'; or pass the DataFrame itself")
-        return Stream(parse_schema(schema), frame, due)
+        return AnyFrame(parse_schema(schema), due, frame)
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if not frame.isStreaming:
@@ -74,7 +69,7 @@ def dataframe(
         )
     found = to_arrow_schema(frame.schema, timezone="UTC")
     plain = pa.schema([pa.field(field.name, field.type) for field in found])
-    return Stream(parse_schema(plain if schema is None else schema), lambda spark: frame, due)
+    return AnyFrame(parse_schema(plain if schema is None else schema), due, lambda spark: frame)
 
 
 def _numbers(numbers: Numbers) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from elastream.engine.benchmark import benchmark
 from elastream.engine.branches import ROUTING, branch
 from elastream.engine.driver import Driver
 from elastream.engine.handle import Handle
+from elastream.engine.jars import check_jars
 from elastream.engine.plant import EnginePlant
 from elastream.engine.program import Program
 from elastream.engine.session import check_session, cores_of, slots_of, tick_session
@@ -20,6 +21,7 @@ from elastream.engine.settings import Settings
 from elastream.engine.sources import Replay, Stream
 from elastream.engine.tick_source import Mailbox, tick_source
 from elastream.engine.work import Receipt
+from elastream.engine.writing import Writing
 from elastream.errors import RunFailed, SettingError
 from elastream.lanes import Store
 from elastream.lanes.sealed import seal, unseal
@@ -63,22 +65,31 @@ def run(
     lanes = sum(operator.replicas.most for operator in graph.served) + len(graph.sources)
     if spark is not None:
         check_session(spark)
+    else:
+        check_jars(graph)
+    for sink in graph.operators:
+        if sink.writer is not None:
+            sink.writer.check(sink.name, sink.schema)
     workdir = tempfile.mkdtemp(prefix="elastream-driver-")
     mailbox = Mailbox(workdir)
     checkpoint_at = _checkpoint(graph, store, checkpoint, workdir)
     session = spark or tick_session(master, lanes)
     driver = Driver(graph, settings, store, mailbox, slots=slots_of(session), cores=cores_of(session), td_s=td_s)
     try:
+        check_jars(graph, session)
         driver.open(discard, chosen.start if chosen else None)
-        program = Program(graph, settings, base, _base_id(store)).to_bytes()
+        program = Program(graph, settings, base, _base_id(store))
         loop, timed = None, {}
         if chosen is not None:
-            timed = benchmark(session, graph, program, benchmark_s) if benchmark_s else {}
+            timed = benchmark(session, graph, program.to_bytes(), benchmark_s) if benchmark_s else {}
             driver.know(timed)
             loop = _loop(driver, chosen, td_s, guards or Guards(), store)
 
+        writing = Writing(session, program)
+        driver.at_close.append(writing.close)
+
         def start() -> StreamingQuery:
-            return _start(session, graph, driver, workdir, checkpoint_at, program)
+            return _start(session, driver, writing, workdir, checkpoint_at, program)
 
         query = start()
     except BaseException:
@@ -96,15 +107,15 @@ def _loop(driver: Driver, policy: Policy, td_s: float, guards: Guards, store: St
 
 
 def _start(
-    spark: SparkSession, graph: Graph, driver: Driver, workdir: str, checkpoint: str, program: bytes
+    spark: SparkSession, driver: Driver, writing: Writing, workdir: str, checkpoint: str, program: Program
 ) -> StreamingQuery:
+    graph, travelling = program.graph, program.to_bytes()
     name = f"elastream-ticks-{uuid.uuid4().hex}"
-    spark.dataSource.register(tick_source(name, workdir, program))
+    spark.dataSource.register(tick_source(name, workdir, travelling))
     frame = spark.readStream.format(name).load()
-    for source in graph.sources:
-        if isinstance(source.source, Stream):
-            frame = frame.union(branch(spark, source, program))
-    has_branches = any(isinstance(source.source, Stream) for source in graph.sources)
+    for source, rows in driver.streams.frames(spark, driver.book).items():
+        frame = frame.union(branch(graph[source], rows, travelling))
+    queries: list[StreamingQuery] = []
 
     def tick(batch: DataFrame, number: int) -> None:
         # The same for as long as the checkpoint is.
@@ -116,20 +127,31 @@ def _start(
             raise RunFailed("the run is over")
         try:
             driver.check_checkpoint(query)
-            if has_branches:
+            if driver.streams:
                 spark.sparkContext.setLocalProperty(ROUTING, driver.routing())
-            driver.finish_tick(query, number, [Receipt.from_json(row.receipt) for row in batch.collect()])
+                driver.streams.hear(_newest_report(queries))
+            with writing.beside(driver.writes()) as written:
+                receipts = [Receipt.from_json(row.receipt) for row in batch.collect()]
+                receipts += written()
+            driver.finish_tick(query, number, receipts)
         except BaseException as error:
             driver.error = driver.error or error
             raise
 
-    return (
+    queries.append(
         frame.writeStream.foreachBatch(tick)
         .option("checkpointLocation", checkpoint)
         .queryName(f"{graph.name}-{uuid.uuid4().hex[:8]}")
         .trigger(processingTime="0 seconds")
         .start()
     )
+    return queries[0]
+
+
+def _newest_report(queries: list[StreamingQuery]) -> str | None:
+    """What Spark says of the batch before, as JSON: its Python form would take a hundred calls to make."""
+    report = queries[0]._jsq.lastProgress() if queries else None
+    return None if report is None else str(report.json())
 
 
 def _checkpoint(graph: Graph, store: Store, asked: str | None, workdir: str) -> str:

@@ -5,7 +5,7 @@ The data does not leave the process between these steps.
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -13,7 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from elastream.engine.functions import Failure, Made, apply, describe, row_to_json
+from elastream.engine.intake import new_rows, set_aside, with_due
+from elastream.engine.kafka_once import Once
 from elastream.engine.program import DEAD_LETTER_SCHEMA, DEAD_LETTERS, Program, cached_schema
+from elastream.engine.streams import DAMAGED, NAME
 from elastream.engine.work import LaneWork, OperatorReceipt, Receipt, SourceReceipt, SourceWork, TaskWork
 from elastream.errors import BaseUnusable, ElastreamError, OperatorFailed
 from elastream.lanes import LaneId, Store
@@ -36,6 +39,9 @@ class Delivery:
     operator: str
     replica: int
     tick: int
+
+
+Deliver = Callable[[pa.RecordBatch, Delivery], object]
 
 
 def run_task(program: Program, store: Store, work: TaskWork) -> Receipt:
@@ -82,10 +88,18 @@ def route_batch(
         return Receipt.failed(error)
 
 
+def take_lane(program: Program, store: Store, work: TaskWork, deliver: Deliver) -> Callable[[], Receipt]:
+    """The rows of one lane of a sink, for somebody else to write; the receipt is to be asked for when that is done."""
+    task = _Task(program, store, work, deliver)
+    task.serve(work.lanes[0])
+    return task.receipt
+
+
 class _Task:
     """Collects, over all the work of a task, what goes to which lane."""
 
-    def __init__(self, program: Program, store: Store, work: TaskWork) -> None:
+    def __init__(self, program: Program, store: Store, work: TaskWork, deliver: Deliver | None = None) -> None:
+        self._deliver_to = deliver
         self._program = program
         self._graph = program.graph
         self._store = store
@@ -94,6 +108,7 @@ class _Task:
         self._receipts: list[OperatorReceipt] = []
         self._sources: list[SourceReceipt] = []
         self._failures: list[tuple[str, int, Failure]] = []
+        self._memories: dict[str, Once] = {}
         self._latencies = Latencies()
         self._finished: list[pa.Array] = []
         self._deliveries: Counter[LaneId] = Counter()
@@ -118,11 +133,27 @@ class _Task:
         self._enter(work.source, work.part, batch, started)
 
     def enter(self, source: str, part: int, batches: Iterator[pa.RecordBatch]) -> None:
+        memory = Once(self._work.memories.get(source))
         for batch in batches:
-            self._enter(source, part, batch, (time.perf_counter(), time.thread_time()))
+            started = time.perf_counter(), time.thread_time()
+            batch = with_due(batch, time.time())
+            if NAME in batch.schema.names:
+                batch = new_rows(batch, memory)
+                self._memories[source] = memory
+            whole, failures = set_aside(batch) if DAMAGED in batch.schema.names else (batch, [])
+            self._enter(source, part, whole, started, failures)
 
-    def _enter(self, source: str, part: int, batch: pa.RecordBatch, started: tuple[float, float]) -> None:
-        receipt = OperatorReceipt(source, part, processed=batch.num_rows, emitted=batch.num_rows)
+    def _enter(
+        self,
+        source: str,
+        part: int,
+        batch: pa.RecordBatch,
+        started: tuple[float, float],
+        failures: Sequence[Failure] = (),
+    ) -> None:
+        self._check(source, part, failures)
+        receipt = OperatorReceipt(source, part, processed=batch.num_rows, emitted=batch.num_rows, failed=len(failures))
+        self._failures += [(source, part, failure) for failure in failures]
         self._receipts.append(receipt)
         receipt.busy_s, receipt.cpu_s = time.perf_counter() - started[0], time.thread_time() - started[1]
         self.served_s += receipt.busy_s
@@ -190,6 +221,7 @@ class _Task:
             {key: encode_schema(schema) for key, schema in schemas.items()},
             self._latencies.to_json() if self._latencies.count else None,
             self.served_s,
+            {source: memory.news() for source, memory in self._memories.items()},
         )
 
     def _read(self, work: LaneWork) -> Iterator[pa.RecordBatch]:
@@ -223,26 +255,30 @@ class _Task:
         receipt.busy_s += took_s
         self.served_s += took_s
         receipt.cpu_s += time.thread_time() - cpu
-        if made.failures and self._program.settings.on_error == "stop":
-            first = made.failures[0]
-            raise OperatorFailed(
-                f"operator {operator.name!r} replica {receipt.lane}: {first.error} on tuple {row_to_json(first.row)}; "
-                "mend the function, or run with on_error='dead_letter'"
-            )
+        self._check(operator.name, receipt.lane, made.failures)
         receipt.failed += len(made.failures)
         receipt.processed += batch.num_rows - len(made.failures)
         receipt.emitted += made.batch.num_rows if operator.kind is not Kind.SINK else 0
         self._failures += [(operator.name, receipt.lane, failure) for failure in made.failures]
         return made.batch
 
+    def _check(self, operator: str, lane: int, failures: Sequence[Failure]) -> None:
+        if failures and self._program.settings.on_error == "stop":
+            first = failures[0]
+            raise OperatorFailed(
+                f"operator {operator!r} replica {lane}: {first.error} on tuple {row_to_json(first.row)}; "
+                "mend the function, or run with on_error='dead_letter'"
+            )
+
     def _deliver(self, operator: Operator, receipt: OperatorReceipt, batch: pa.RecordBatch) -> Made:
         """Give a sink its rows; when it raises, all of them count as failed, for what it wrote is not known."""
         lane = LaneId(operator.name, receipt.lane)
         identity = f"{self._program.base_id}-{self._work.tick}-{operator.name}-{receipt.lane}-{self._deliveries[lane]}"
         self._deliveries[lane] += 1
-        assert operator.function is not None
+        function = self._deliver_to or operator.function
+        assert function is not None
         try:
-            operator.function(batch, Delivery(identity, operator.name, receipt.lane, self._work.tick))
+            function(batch, Delivery(identity, operator.name, receipt.lane, self._work.tick))
         except Exception as error:
             rows = batch.drop_columns([DUE]).to_pylist()
             times = np.asarray(batch.column(DUE)).astype(np.int64)

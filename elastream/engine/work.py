@@ -50,6 +50,8 @@ class TaskWork:
     """By grouping and operator, where it is routed by load: that of each active lane, and what a tuple adds to it."""
     side_by_side: bool = False
     """True: each lane in a thread of its own, for operators that wait."""
+    memories: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Per source in which rows may come again, which of them were there."""
     warm_s: float = 0.0
     """Longer than 0: nothing to serve, only wait, so that a worker process is there when it is needed."""
 
@@ -122,6 +124,8 @@ class Receipt:
     latencies: dict[str, Any] | None = None
     served_s: float = 0.0
     """How long it served tuples; of lanes that were served side by side, the longest."""
+    memories: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Per source, what is to be remembered of the rows that came."""
     error: dict[str, str] | None = None
     """`type` and `message` of what went wrong; then nothing else is in it."""
 
@@ -138,6 +142,7 @@ class Receipt:
                 "schemas": self.schemas,
                 "latencies": self.latencies,
                 "served_s": self.served_s,
+                "memories": self.memories,
                 "error": self.error,
             },
             separators=(",", ":"),
@@ -153,5 +158,6 @@ class Receipt:
             document["schemas"],
             document["latencies"],
             document["served_s"],
+            document["memories"],
             document["error"],
         )

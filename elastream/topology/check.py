@@ -135,6 +135,8 @@ def _chaining(graph: Graph, operator: Operator) -> None:
         )
     if operator.kind is Kind.OUTPUT:
         raise TopologyError(f"output {operator.name!r}: an output is a lane to read from; remove chain=True")
+    if operator.writer is not None:
+        raise TopologyError(f"sink {operator.name!r}: Spark writes what waits in its lanes; remove chain=True")
 
 
 def _grouping(graph: Graph, edge: Edge) -> None:

@@ -51,7 +51,7 @@ class Operator:
     name: OperatorName
     kind: Kind
     function: Callable[..., Any] | None
-    """What runs on each row or batch; a source has its spec instead, an output nothing."""
+    """What runs on each row or batch; a source has its spec instead, a sink that Spark writes its writer, an output nothing."""
 
     schema: pa.Schema
     """The columns that leave it; for a sink or an output, those that enter."""
@@ -65,6 +65,9 @@ class Operator:
 
     source: Any = None
     """A source's spec: see `elastream.sources`."""
+
+    writer: Any = None
+    """How Spark writes a sink that has no function: see `elastream.sinks`."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Topology:
         self._graph: Graph | None = None
 
     def source(self, name: str, spec: Any, *, replicas: int = 1) -> "Topology":
-        """Where tuples enter: `sources.replay(...)` or `sources.dataframe(...)`."""
+        """Where tuples enter: `sources.replay(...)`, `sources.kafka(...)`, `sources.dataframe(...)` and so on."""
         schema = getattr(spec, "schema", None)
         if not isinstance(schema, pa.Schema):
             raise TopologyError(
@@ -67,13 +67,15 @@ class Topology:
         """`function(frame: pandas.DataFrame) -> pandas.DataFrame`."""
         return self._add(name, Kind.PANDAS, function, **how)
 
-    def sink(self, name: str, function: Function, **how: Any) -> "Topology":
-        """`function(batch: pyarrow.RecordBatch, delivery: Delivery)` writes outside.
+    def sink(self, name: str, to: Any, **how: Any) -> "Topology":
+        """Write outside: by `function(batch: pyarrow.RecordBatch, delivery: Delivery)`, or by Spark, as `elastream.sinks` says.
 
-        A tick that is repeated after a crash gives the same rows under the same `delivery.id`, so a sink that
+        A tick that is repeated after a crash gives the same rows under the same `delivery.id`, so a function that
         remembers ids is exactly-once.
         """
-        return self._add(name, Kind.SINK, function, **how)
+        if hasattr(to, "writer_for"):
+            return self._add(name, Kind.SINK, None, writer=to, **how)
+        return self._add(name, Kind.SINK, to, **how)
 
     def output(self, name: str, **how: Any) -> "Topology":
         """Tuples that wait to be read from outside, as a table or as a streaming DataFrame."""
@@ -111,12 +113,13 @@ class Topology:
         schema: str | pa.Schema | None = None,
         chain: bool = False,
         waits: bool = False,
+        writer: Any = None,
     ) -> "Topology":
         self._open(name)
         before = [after] if isinstance(after, str) else list(after)
         if not before:
             raise TopologyError(f"operator {name!r}: comes after nothing; name one with after='...'")
-        if kind is not Kind.OUTPUT and not callable(function):
+        if kind is not Kind.OUTPUT and writer is None and not callable(function):
             raise TopologyError(
                 f"operator {name!r}: expected a function, got {type(function).__name__}; pass a def or a lambda"
             )
@@ -142,6 +145,7 @@ class Topology:
                 _replicas(name, replicas, start),
                 chained=chain,
                 waits=waits,
+                writer=writer,
             )
         )
         for predecessor in before:

@@ -1,0 +1,41 @@
+"""What a source's rows go through before they enter: those that came before are left out, damaged ones set aside."""
+
+import numpy as np
+import pyarrow as pa
+
+from elastream.engine.functions import Failure
+from elastream.engine.kafka_once import Once
+from elastream.engine.streams import DAMAGED, NAME, PART
+from elastream.topology import DUE
+
+
+def new_rows(batch: pa.RecordBatch, memory: Once) -> pa.RecordBatch:
+    """Those that the memory does not know; then it knows them."""
+    new = memory.are_new(batch.column(PART).to_pylist(), batch.column(NAME).to_pylist())
+    rest = batch.drop_columns([NAME, PART])
+    return rest if all(new) else rest.filter(pa.array(new))
+
+
+def with_due(batch: pa.RecordBatch, now_s: float) -> pa.RecordBatch:
+    """A row that does not say when it was due is due now."""
+    due = batch.column(DUE)
+    if not due.null_count:
+        return batch
+    place = batch.schema.get_field_index(DUE)
+    now = pa.scalar(int(now_s * 1e6)).cast(due.type)
+    return batch.set_column(place, batch.schema.field(place), due.fill_null(now))
+
+
+def set_aside(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Failure]]:
+    """What could be read of a batch, and what could not, of which only the text is known."""
+    damaged = batch.column(DAMAGED)
+    rest = batch.drop_columns([DAMAGED])
+    if damaged.null_count == len(damaged):
+        return rest, []
+    texts = damaged.drop_null().to_pylist()
+    times = np.asarray(rest.column(DUE).filter(damaged.is_valid())).astype(np.int64)
+    failures = [
+        Failure({"text": text}, "the source could not read it as its columns are declared", int(due))
+        for text, due in zip(texts, times, strict=True)
+    ]
+    return rest.filter(damaged.is_null()), failures

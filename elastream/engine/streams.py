@@ -1,0 +1,60 @@
+"""What the engine asks of a streaming DataFrame that is a source: its frame, how far it is behind, whether it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+State = dict[str, Any]
+"""What the ledger keeps of a source."""
+
+Progress = dict[str, Any]
+"""What Spark says of a source after a batch: `startOffset`, `endOffset`, `latestOffset` and more."""
+
+DAMAGED = "_damaged"
+"""A column that a frame may have besides its own: the text of a row that could not be read, else null."""
+
+NAME, PART = "_name", "_part"
+"""Two more: what a row is called where rows may come again, and the part of the source in which it has its order."""
+
+EXTRA = {DAMAGED: pa.string(), NAME: pa.string(), PART: pa.int32()}
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Read as one more branch of the query. Its offsets are in Spark's checkpoint."""
+
+    schema: pa.Schema
+    due: str | None
+    """The column that holds the time a tuple was due; without one it is the time it was read."""
+
+    def begin(self, spark: SparkSession, source: str, known: State) -> State:
+        """Called when a run starts: what the ledger shall keep of the source; `known` is what it kept so far."""
+        return known
+
+    def frame(self, spark: SparkSession, state: State) -> DataFrame:
+        raise NotImplementedError
+
+    def lag(self, state: State, progress: Progress) -> dict[str, int]:
+        """Tuples that are there and not read yet, for each part of the source; nothing when that cannot be known."""
+        return {}
+
+    def is_over(self, state: State, progress: Progress) -> bool:
+        """True when nothing will come any more."""
+        return False
+
+
+@dataclass(frozen=True)
+class AnyFrame(Stream):
+    """A streaming DataFrame of the user's own."""
+
+    open: Callable[[SparkSession], DataFrame]
+
+    def frame(self, spark: SparkSession, state: State) -> DataFrame:
+        return self.open(spark)
