@@ -4,12 +4,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from statistics import median, stdev
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
 from elastream.apps.load import load_app
-from elastream.bench.calibrate import fit_machine, operator_times, tick_cost
+from elastream.bench.calibrate import READS_AT, TickCost, fit_machine, operator_times
 from elastream.bench.fidelity import compare
 from elastream.bench.runner import Progress, run_suite
 from elastream.bench.scenario import Scenario
@@ -20,7 +22,7 @@ from elastream.engine import Handle
 from elastream.engine.measure import Tick
 from elastream.engine.session import cores_of
 from elastream.scoring import Record
-from elastream.simulator.profile import Profile
+from elastream.simulator.profile import Machine, Profile
 
 WARM_TICKS = 5
 
@@ -44,7 +46,8 @@ def test_a_simulated_run_is_like_the_run_it_was_calibrated_with(
     (measured,) = run_suite(Suite("spark", "measured", (scenario,)), SparkPlant(watch), tmp_path / "spark", print)
     graph = load_app("tweets", scenario.arrivals(), {"database": str(tmp_path / "unused"), "pool": 3})
     warm, cores = ticks[WARM_TICKS:], cores_of(spark)
-    machine = fit_machine([tick_cost(graph, tick, cores) for tick in warm], cores, restart_s=3.0)
+    overhead_s = [tick.overhead_s for tick in warm]
+    machine = Machine(cores, median(overhead_s), 0.0, 0.0, stdev(overhead_s) / median(overhead_s), READS_AT, 3.0)
     profile = Profile(machine, {"tweets": operator_times(graph, warm)})
     # The times that were measured have the added ones in them.
     simulator, same = SimulatorPlant(profile), replace(scenario, service_ms=None)
@@ -54,3 +57,19 @@ def test_a_simulated_run_is_like_the_run_it_was_calibrated_with(
     assert abs(found.processed) <= 0.01, found
     assert abs(found.saved) <= 0.1, found
     assert abs(found.latency) <= 0.4, found
+
+
+def test_what_a_tick_costs_is_found_though_long_ticks_find_more_tuples() -> None:
+    noise = np.random.default_rng(3)
+    runs = []
+    for tasks, rate in ((1, 4.0), (4, 125.0), (8, 250.0), (16, 250.0), (32, 250.0)):
+        costs = []
+        for _ in range(80):
+            tuples = rate * 0.3
+            overhead_s = (0.1 + 0.004 * tasks + 2e-4 * tuples) * noise.lognormal(0, 0.2)
+            costs.append(TickCost(overhead_s, tasks, int(rate * (overhead_s + 0.1))))
+        runs.append(costs)
+    machine = fit_machine(runs, 2, 3.0)
+    assert machine.base_s == pytest.approx(0.1, rel=0.15)
+    assert machine.task_s == pytest.approx(0.004, rel=0.25)
+    assert machine.spread == pytest.approx(0.2, abs=0.04)

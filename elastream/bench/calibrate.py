@@ -53,17 +53,17 @@ def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
             graph = _graph(app, folder, 0.0, RATE)
             times[app] = operator_times(graph, _watch(spark, graph, folder, Settings()))
     cores = cores_of(spark)
-    costs: list[TickCost] = []
+    runs: list[list[TickCost]] = []
     for size, rate in ((1, IDLE_RATE), (1, RATE / 2), (2, RATE), (4, RATE), (POOL, RATE)):
         say(f"timing ticks of {size} replicas of each operator at {rate:.0f} tuples a second")
         with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
             graph = _graph("tweets", folder, SERVICE_MS, rate)
             ticks = _watch(spark, graph, folder, Settings(max_budget_s=0.2), size)
-            costs += [tick_cost(graph, tick, cores) for tick in ticks]
+            runs.append([tick_cost(graph, tick, cores) for tick in ticks])
     say("timing a restart")
     with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
         restart_s = _restart(spark, folder)
-    return Profile(fit_machine(costs, cores, restart_s), times)
+    return Profile(fit_machine(runs, cores, restart_s), times)
 
 
 def operator_times(graph: Graph, ticks: Sequence[Tick]) -> dict[str, OperatorTimes]:
@@ -127,18 +127,21 @@ def tick_cost(graph: Graph, tick: Tick, cores: int) -> TickCost:
     return TickCost(tick.overhead_s, tasks, tuples)
 
 
-def fit_machine(costs: Sequence[TickCost], cores: int, restart_s: float) -> Machine:
-    """Least squares of what ticks cost, on tasks and tuples; nothing costs less than nothing."""
+def fit_machine(runs: Sequence[Sequence[TickCost]], cores: int, restart_s: float) -> Machine:
+    """Least squares of what the median tick of each run costs, on tasks and tuples; nothing costs less than nothing.
+
+    Not of single ticks: in a run a longer tick finds more tuples, so that tuples would seem to cost what made it long.
+    """
     from scipy.optimize import nnls
 
-    # A pause of a garbage collector is no cost of a tick.
-    limit_s = 3 * float(np.median([cost.overhead_s for cost in costs]))
-    used = [cost for cost in costs if cost.overhead_s <= limit_s]
-    rows = np.array([[1.0, cost.tasks, cost.tuples] for cost in used])
-    measured = np.array([cost.overhead_s for cost in used])
-    (base_s, task_s, tuple_s), _ = nnls(rows, measured)
-    expected = rows @ np.array([base_s, task_s, tuple_s])
-    spread = float(np.std(measured / expected - 1))
+    medians = np.array(
+        [np.median([[cost.overhead_s, cost.tasks, cost.tuples] for cost in its], axis=0) for its in runs]
+    )
+    factors = np.column_stack([np.ones(len(runs)), medians[:, 1:]])
+    (base_s, task_s, tuple_s), _ = nnls(factors, medians[:, 0])
+    # How much the ticks of a run differ from its own median; a pause of a garbage collector is no cost of a tick.
+    parts = np.concatenate([[cost.overhead_s for cost in its] / m[0] for its, m in zip(runs, medians, strict=True)])
+    spread = float(np.std(parts[parts <= 3]))
     return Machine(
         cores,
         float(f"{base_s:.4g}"),
