@@ -4,7 +4,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
 
@@ -24,7 +24,8 @@ from elastream.workload import constant
 
 RATE, IDLE_RATE = 250.0, 4.0
 """Tuples a second while an application is timed, and while hardly anything happens."""
-TIMED_TICKS = 80
+TIMED_APP, TIMED_TICKS = "tweets", 80
+"""By which a machine is known."""
 PATIENCE_S = 90.0
 POOL = 8
 SERVICE_MS = 5.0
@@ -43,27 +44,37 @@ class TickCost:
 
 
 def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
-    """Every application for a while without waits, then tweets with one to eight replicas of each operator."""
+    """Every application for a while without waits, then one with waits and one to eight replicas of each operator."""
     lanes = POOL * 8 + 2
     spark = tick_session(None, lanes)
     times: dict[str, dict[str, OperatorTimes]] = {}
-    for app in apps:
+    for app in dict.fromkeys((*apps, TIMED_APP)):
         say(f"timing the operators of {app}")
         with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
             graph = _graph(app, folder, 0.0, RATE)
             times[app] = operator_times(graph, _watch(spark, graph, folder, Settings()))
-    cores = cores_of(spark)
+    quick, cores = times[TIMED_APP], cores_of(spark)
     runs: list[list[TickCost]] = []
+    late_s: list[float] = []
     for size, rate in ((1, IDLE_RATE), (1, RATE / 2), (2, RATE), (4, RATE), (POOL, RATE)):
         say(f"timing ticks of {size} replicas of each operator at {rate:.0f} tuples a second")
         with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
-            graph = _graph("tweets", folder, SERVICE_MS, rate)
+            graph = _graph(TIMED_APP, folder, SERVICE_MS, rate)
             ticks = _watch(spark, graph, folder, Settings(max_budget_s=0.2), size)
             runs.append([tick_cost(graph, tick, cores) for tick in ticks])
+            if rate != IDLE_RATE:
+                late_s.append(lateness(graph, operator_times(graph, ticks), quick))
     say("timing a restart")
     with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
         restart_s = _restart(spark, folder)
-    return Profile(fit_machine(runs, cores, restart_s), times)
+    machine = fit_machine(runs, cores, restart_s)
+    return Profile(replace(machine, late_s=float(f"{max(0.0, np.mean(late_s)):.4g}")), times)
+
+
+def lateness(graph: Graph, waiting: dict[str, OperatorTimes], quick: dict[str, OperatorTimes]) -> float:
+    """How much longer than asked for the operators waited, from their times with and without."""
+    served = [operator.name for operator in graph.served if operator.name in quick]
+    return float(np.median([waiting[name].service_s - quick[name].service_s for name in served])) - SERVICE_MS / 1e3
 
 
 def operator_times(graph: Graph, ticks: Sequence[Tick]) -> dict[str, OperatorTimes]:
@@ -177,7 +188,7 @@ def _watch(spark: SparkSession, graph: Graph, folder: str, settings: Settings, s
 def _restart(spark: SparkSession, folder: str) -> float:
     """How long no tick ended, around one that was asked for."""
     ticks: list[Tick] = []
-    graph = _graph("tweets", folder, 0.0, RATE)
+    graph = _graph(TIMED_APP, folder, 0.0, RATE)
     with run(graph, f"{folder}/base", spark=spark, policy="static:replicas=1", benchmark_s=0) as handle:
         handle.subscribe(ticks.append)
         handle.await_end(5.0)

@@ -87,7 +87,7 @@ class SimulatorPlant:
             graph,
             self._profile.times(scenario.app),
             arrivals,
-            added_s=(scenario.service_ms or 0.0) / 1e3,
+            added_s=scenario.service_ms / 1e3 + self._profile.machine.late_s if scenario.service_ms else 0.0,
             nodes=self._nodes,
         )
         return model, tuple(arrivals.values())

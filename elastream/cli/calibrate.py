@@ -23,7 +23,8 @@ def main(args: argparse.Namespace) -> int:
     machine = profile.machine
     console.print(
         f"a tick costs {machine.base_s * 1e3:.0f} ms, {machine.task_s * 1e3:.1f} ms a task and "
-        f"{machine.tuple_s * 1e6:.0f} us a tuple, to {machine.spread:.0%}; a restart {machine.restart_s:.1f} s"
+        f"{machine.tuple_s * 1e6:.0f} us a tuple, to {machine.spread:.0%}; a restart {machine.restart_s:.1f} s; "
+        f"a wait is {machine.late_s * 1e3:.2f} ms late"
     )
     for app, operators in profile.apps.items():
         each = ", ".join(f"{name} {times.service_s * 1e3:.3g} ms" for name, times in operators.items())

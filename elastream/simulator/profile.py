@@ -26,6 +26,8 @@ class Machine:
     """The part of it after which sources read what is due."""
     restart_s: float
     """How long the stream stands still while its query is stopped and started again."""
+    late_s: float = 0.0
+    """How much longer than asked for an operator waits that waits: its thread must be woken and find a core."""
 
 
 @dataclass(frozen=True)
