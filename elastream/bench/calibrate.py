@@ -22,8 +22,8 @@ from elastream.simulator.profile import Machine, OperatorTimes, Profile
 from elastream.topology import Graph, Kind
 from elastream.workload import constant
 
-RATE, IDLE_RATE = 250.0, 4.0
-"""Tuples a second while an application is timed, and while hardly anything happens."""
+RATE = 250.0
+"""Tuples a second while an application is timed."""
 TIMED_APP, TIMED_TICKS = "tweets", 80
 """By which a machine is known."""
 PATIENCE_S = 90.0
@@ -56,14 +56,13 @@ def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
     quick, cores = times[TIMED_APP], cores_of(spark)
     runs: list[list[TickCost]] = []
     late_s: list[float] = []
-    for size, rate in ((1, IDLE_RATE), (1, RATE / 2), (2, RATE), (4, RATE), (POOL, RATE)):
+    for size, rate in ((1, RATE / 2), (2, RATE), (4, RATE), (POOL, RATE), (POOL, 1.6 * RATE)):
         say(f"timing ticks of {size} replicas of each operator at {rate:.0f} tuples a second")
         with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
             graph = _graph(TIMED_APP, folder, SERVICE_MS, rate)
             ticks = _watch(spark, graph, folder, Settings(max_budget_s=0.2), size)
             runs.append([tick_cost(graph, tick, cores) for tick in ticks])
-            if rate != IDLE_RATE:
-                late_s.append(lateness(graph, operator_times(graph, ticks), quick))
+            late_s.append(lateness(graph, operator_times(graph, ticks), quick))
     say("timing a restart")
     with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
         restart_s = _restart(spark, folder)
