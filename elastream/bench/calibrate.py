@@ -147,6 +147,9 @@ def fit_machine(runs: Sequence[Sequence[TickCost]], cores: int, restart_s: float
     medians = np.array(
         [np.median([[cost.overhead_s, cost.tasks, cost.tuples] for cost in its], axis=0) for its in runs]
     )
+    if medians[:, 1].max() < 2 * medians[:, 1].min():
+        # Replicas that wait are threads of a few tasks: what these cost cannot be told from what a tick costs.
+        medians[:, 1] = 0
     factors = np.column_stack([np.ones(len(runs)), medians[:, 1:]])
     (base_s, task_s, tuple_s), _ = nnls(factors, medians[:, 0])
     # How much the ticks of a run differ from its own median; a pause of a garbage collector is no cost of a tick.

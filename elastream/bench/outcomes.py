@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -127,8 +127,9 @@ def write_outcomes(
     outcomes: Sequence[Outcome],
     folder: Path,
     paper: Mapping[str, Mapping[str, float]],
+    workloads: Sequence[Hashable],
 ) -> None:
-    """`name`.md, .csv, .json, .png and .html."""
+    """`name`.md, .csv, .json, .png and .html. Those whose `workloads` are the same are drawn together."""
     from elastream.bench.outcomes_plot import draw_outcomes
     from elastream.bench.suite_page import SuiteRun, suite_page
 
@@ -140,7 +141,10 @@ def write_outcomes(
     document = {outcome.label: outcome.report for outcome in outcomes}
     (folder / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     (folder / f"{name}.csv").write_text(_csv(outcomes), encoding="utf-8")
-    draw_outcomes(outcomes, folder / f"{name}.png")
+    groups: dict[Hashable, list[Outcome]] = {}
+    for outcome, workload in zip(outcomes, workloads, strict=True):
+        groups.setdefault(workload, []).append(outcome)
+    draw_outcomes(list(groups.values()), folder / f"{name}.png")
     page = suite_page(
         title,
         note,
