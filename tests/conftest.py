@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from kafka_broker import broker_or_skip
 from pyspark.sql import SparkSession
+from spark_cluster import Cluster, spark_cluster
 
 from elastream.bench.broker import Broker
 from elastream.engine import tick_session
@@ -24,4 +25,10 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
     with broker_or_skip() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    with spark_cluster() as running:
         yield running

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from elastream.apps import BUILT_IN
 from elastream.apps.load import load_app
 from elastream.engine import Settings, run, tick_session
+from elastream.engine.executors import capacity_of
 from elastream.engine.measure import Tick
 from elastream.engine.planner import SHARED_TASK_S, WAITING_TASKS
-from elastream.engine.session import cores_of
 from elastream.errors import SettingError
 from elastream.simulator.profile import Machine, OperatorTimes, Profile
 from elastream.topology import Graph, Kind
@@ -53,7 +53,7 @@ def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
         with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
             graph = _graph(app, folder, 0.0, RATE)
             times[app] = operator_times(graph, _watch(spark, graph, folder, Settings()))
-    quick, cores = times[TIMED_APP], cores_of(spark)
+    quick, cores = times[TIMED_APP], capacity_of(spark)().cores
     runs: list[list[TickCost]] = []
     late_s: list[float] = []
     for size, rate in ((1, RATE / 2), (2, RATE), (4, RATE), (POOL, RATE), (POOL, 1.6 * RATE)):

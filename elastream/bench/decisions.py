@@ -64,8 +64,8 @@ class _Plant:
 
     def observe(self) -> Observation:
         active = {name: tuple(range(size)) for name, size in self._sizes.items()}
-        scene = Scene(Book(), active, Estimates(), {}, budget_s=0.2)
-        return self._intervals.pop(0).observation(scene, slots=10**6, overhead_s=0.1)
+        scene = Scene(Book(), active, Estimates(), {}, budget_s=0.2, slots=10**6)
+        return self._intervals.pop(0).observation(scene, overhead_s=0.1)
 
     def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
         self.rescales += len(decisions)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from elastream.control import Observation
 from elastream.engine.estimates import Estimates
+from elastream.engine.executors import Capacity
 from elastream.engine.first_plan import continued_plan, dropping, first_sizes
 from elastream.engine.loads import Loads
 from elastream.engine.measure import Measurements, Scene, Tick
@@ -45,8 +46,7 @@ class Driver:
         store: Store,
         mailbox: Mailbox,
         *,
-        slots: int,
-        cores: int,
+        capacity: Callable[[], Capacity],
         td_s: float,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -54,8 +54,8 @@ class Driver:
         self.settings = settings
         self._store = store
         self._mailbox = mailbox
-        self._slots = slots
-        self._cores = cores
+        self._capacity_now = capacity
+        self._capacity = Capacity(1, 1)
         self._clock = clock
         self._hold = Hold(store)
         self._ledger = Ledger(store)
@@ -63,7 +63,7 @@ class Driver:
         self._book = Book()
         self._plan = Plan(0.0, settings.budget_s, {})
         self._estimates = Estimates()
-        self._measurements = Measurements(graph, slots)
+        self._measurements = Measurements(graph)
         self._loads = Loads(graph, td_s)
         self.streams = StreamProgress(graph)
         self.td_s = td_s
@@ -98,6 +98,7 @@ class Driver:
 
         A new run's operators begin with `start` replicas, or as many of these as they may have.
         """
+        self._capacity = self._capacity_now()
         self._hold.take()
         try:
             self._store.remove_unfinished("ledger")
@@ -179,6 +180,7 @@ class Driver:
         """Commit what the tasks did together with the plan of the next tick, then let that tick begin."""
         settled = settle(self._graph, self.settings, self._book, receipts)
         now = self._clock()
+        self._capacity = self._capacity_now()
         entry = Entry(
             self._book.tick + 1,
             query,
@@ -218,7 +220,7 @@ class Driver:
                 self._book,
                 self._estimates,
                 active,
-                self._slots,
+                self._capacity.slots,
                 now,
                 elastic=self.elastic,
                 wrote_s=self._plan.wrote_s,
@@ -284,13 +286,13 @@ class Driver:
 
     def _send(self, warm: bool = False) -> None:
         """Let the next tick begin, now or when something is due; or none, when the run is over."""
-        tasks = make_tasks(self._graph, self._plan, self._book, self._book.tick + 1, self._cores, self._loads)
+        tasks = make_tasks(self._graph, self._plan, self._book, self._book.tick + 1, self._capacity.cores, self._loads)
         if warm:
             lanes = sum(operator.replicas.most for operator in self._graph.served if not operator.waits)
             if any(operator.waits for operator in self._graph.served):
-                lanes += self._cores * WAITING_TASKS
+                lanes += self._capacity.cores * WAITING_TASKS
             idle = TaskWork(self._book.tick + 1, self._plan.planned_s, {}, {}, {}, warm_s=WARM_S)
-            tasks += [idle] * max(0, min(self._slots, lanes + len(self._graph.sources)) - len(tasks))
+            tasks += [idle] * max(0, min(self._capacity.slots, lanes + len(self._graph.sources)) - len(tasks))
         self.ended = self._is_drained()
         over = self._stopping or (self.ended and not warm)
         stands = over or self._restarting
@@ -343,7 +345,13 @@ class Driver:
     def _scene(self) -> Scene:
         waiting = unread(self._graph, self._book) | self.streams.unread()
         return Scene(
-            self._book, self._plan.active, self._estimates, waiting, self.settings.budget_s, self.streams.lag()
+            self._book,
+            self._plan.active,
+            self._estimates,
+            waiting,
+            self.settings.budget_s,
+            self._capacity.slots,
+            self.streams.lag(),
         )
 
     def request_stop(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -37,6 +38,11 @@ class FileSink(Writer):
                 raise TopologyError(
                     f"sink {sink!r}: CSV cannot hold column {column.name!r} of type {column.type}; drop it or write Parquet"
                 )
+
+    def local_folder(self, spark: SparkSession) -> Path | None:
+        path: Any = spark._jvm.org.apache.hadoop.fs.Path(self.path)  # type: ignore[union-attr]
+        files = path.getFileSystem(spark._jsc.hadoopConfiguration())
+        return Path(files.makeQualified(path).toUri().getPath()) if files.getUri().getScheme() == "file" else None
 
     def writer_for(self, spark: SparkSession, sink: str, schema: pa.Schema) -> WriteFrame:
         jvm: Any = spark._jvm

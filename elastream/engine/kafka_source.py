@@ -68,7 +68,7 @@ class Kafka(Stream):
         return state
 
     def frame(self, spark: SparkSession, state: State) -> DataFrame:
-        from elastream.engine.session import cores_of
+        from elastream.engine.executors import capacity_of
 
         frame = spark.readStream.format("kafka").options(**self._options(state)).load()
         if "end" in state:
@@ -77,7 +77,7 @@ class Kafka(Stream):
             )
         if "minPartitions" not in self.options:
             # A task costs as much as thousands of records: no more of them than can run at once.
-            frame = frame.coalesce(cores_of(spark))
+            frame = frame.coalesce(capacity_of(spark)().cores)
         return self._columns(frame)
 
     def lag(self, state: State, progress: Progress) -> dict[str, int]:

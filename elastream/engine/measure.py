@@ -51,6 +51,8 @@ class Scene:
     """Per source, the tuples that are due and not read yet."""
     budget_s: float
     """How long a replica may serve in one tick."""
+    slots: int
+    """Tasks that can run at once."""
     lag: dict[str, dict[str, int]] = field(default_factory=dict)
     """Per source and part of it, where a source knows its parts, the tuples that are there and not read yet."""
 
@@ -97,7 +99,7 @@ class Totals:
         for overflowed, rows in tick.settled.overflowed.items():
             self._lanes[overflowed]["dropped"] += rows
 
-    def observation(self, scene: Scene, slots: int, overhead_s: float) -> Observation:
+    def observation(self, scene: Scene, overhead_s: float) -> Observation:
         operators: dict[str, OperatorObservation] = {}
         of: dict[str, list[LaneId]] = {}
         for lane in sorted({*self._lanes, *self._sent, *scene.book.lanes}):
@@ -110,7 +112,7 @@ class Totals:
             ended_s=self.ended_s or scene.book.at_s,
             seconds=self.ended_s - self.began_s if self.began_s is not None else 0.0,
             ticks=self.ticks,
-            slots=slots,
+            slots=scene.slots,
             entered=int(total["entered"]),
             finished=int(total["finished"]),
             dropped=int(total["failed"] + total["late"] + total["overflowed"]),
@@ -169,9 +171,8 @@ class Totals:
 class Measurements:
     """A window over the newest ticks, and the interval that is going on."""
 
-    def __init__(self, graph: Graph, slots: int) -> None:
+    def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._slots = slots
         self._ticks: deque[Tick] = deque(maxlen=KEPT_TICKS)
         self._interval = Totals(graph)
         self._overhead_s = FIRST_OVERHEAD_S
@@ -187,7 +188,7 @@ class Measurements:
         for tick in ticks:
             if tick.ended_s > ticks[-1].ended_s - seconds:
                 totals.add(tick)
-        return totals.observation(scene, self._slots, self._overhead_s)
+        return totals.observation(scene, self._overhead_s)
 
     def interval(self, scene: Scene) -> Observation:
         """Everything since the last time this was asked."""
@@ -195,7 +196,7 @@ class Measurements:
         if ended.overheads_s:
             # The median: one pause of a garbage collector says nothing of the ticks to come.
             self._overhead_s = median(ended.overheads_s)
-        return ended.observation(scene, self._slots, self._overhead_s)
+        return ended.observation(scene, self._overhead_s)
 
 
 def usable_share(service_s: float, budget_s: float, overhead_s: float) -> float:

@@ -3,12 +3,14 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from elastream.engine.jars import found_jars
+from elastream.engine.masters import check_master, is_local, is_on_loopback
 from elastream.engine.noise import filtered_stderr
 from elastream.errors import SettingError
 
@@ -28,8 +30,17 @@ TICK_SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     # As by default, and the logins of Kafka's clients: what Spark's pages do not show.
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas",
+    # An executor that dies takes its tasks along; each is tried on another one, this often in a tick.
     "spark.task.maxFailures": "4",
 }
+
+CLUSTER_SETTINGS = {
+    # Where it is known how many executors will come, the first tick waits for most of them.
+    "spark.scheduler.minRegisteredResourcesRatio": "0.8",
+    # A worker that dies cannot tell why its executor is gone, and a tick waits this long for it to be told; 5 s by default.
+    "spark.standalone.executorRemoveDelayOnDisconnection": "1s",
+}
+"""What a session on a cluster has besides."""
 
 NEEDED = ("spark.python.daemon.module",)
 
@@ -41,21 +52,47 @@ def tick_session(master: str | None, lanes: int, extra: dict[str, str] | None = 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     slots = max(os.cpu_count() or 1, lanes)
     # The number behind the comma lets a task be tried again when its worker dies, which plain local mode does not.
-    chosen = master or f"local[{slots},4]"
+    chosen = chosen_master(master) or f"local[{slots},4]"
     if chosen.startswith("local[") and "," not in chosen:
         chosen = chosen.replace("]", ",4]")
     settings = TICK_SETTINGS | {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"}
-    if chosen.startswith("local"):
+    if is_local(chosen) or is_on_loopback(chosen):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if not is_local(chosen):
+        check_master(chosen)
+        settings |= CLUSTER_SETTINGS
     if jars := found_jars():
         settings["spark.jars"] = ",".join(map(str, jars))
     conf = SparkConf().setMaster(chosen).setAppName("elastream").setAll(list((settings | (extra or {})).items()))
     if SparkContext._gateway is None:
         writing = filtered_stderr()
-        SparkContext(conf=conf, gateway=launch_gateway(conf, {"stderr": writing}))  # type: ignore[no-untyped-call]
+        gateway = launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
         os.close(writing)
+        if is_submitted():
+            conf = _as_submitted(gateway, settings).setMaster(chosen).setAll(list((extra or {}).items()))
+        SparkContext(conf=conf, gateway=gateway)
     return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def is_submitted() -> bool:
+    """True in a driver that spark-submit has started: its Java is there already, and so are Spark's settings."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def chosen_master(asked: str | None) -> str | None:
+    """Where a session will run: as asked, as spark-submit was told, or None, which is here."""
+    return asked or (os.environ.get("MASTER") if is_submitted() else None)
+
+
+def _as_submitted(gateway: Any, settings: dict[str, str]) -> SparkConf:
+    """What spark-submit was told comes first; it has also seen to the jars."""
+    SparkContext._ensure_initialized(gateway=gateway)
+    conf = SparkConf()
+    for name, value in settings.items():
+        if name not in ("spark.jars", "spark.driver.extraJavaOptions"):
+            conf.setIfMissing(name, value)
+    return conf
 
 
 def check_session(spark: SparkSession) -> None:
@@ -66,13 +103,3 @@ def check_session(spark: SparkSession) -> None:
                 f"spark session: {name} must be {TICK_SETTINGS[name]!r}; build the session with "
                 "elastream.session(), or pass elastream.TICK_SETTINGS to its builder"
             )
-
-
-def slots_of(spark: SparkSession) -> int:
-    return int(spark.sparkContext.defaultParallelism)
-
-
-def cores_of(spark: SparkSession) -> int:
-    """How many tasks can compute at once: in local mode slots may be more than cores."""
-    slots = slots_of(spark)
-    return min(slots, os.cpu_count() or 1) if str(spark.sparkContext.master).startswith("local") else slots

@@ -9,14 +9,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from elastream.control import ControlLoop, Guards, Journal, Policy, checked_td
+from elastream.engine.base_id import base_id
 from elastream.engine.benchmark import benchmark
 from elastream.engine.branches import ROUTING, branch
 from elastream.engine.driver import Driver
+from elastream.engine.executors import await_executor, capacity_of, check_executors
 from elastream.engine.handle import Handle
 from elastream.engine.jars import check_jars
+from elastream.engine.masters import is_local
 from elastream.engine.plant import EnginePlant
 from elastream.engine.program import Program
-from elastream.engine.session import check_session, cores_of, slots_of, tick_session
+from elastream.engine.session import check_session, chosen_master, is_submitted, tick_session
 from elastream.engine.settings import Settings
 from elastream.engine.sources import Replay, Stream
 from elastream.engine.tick_source import Mailbox, tick_source
@@ -24,7 +27,6 @@ from elastream.engine.work import Receipt
 from elastream.engine.writing import Writing
 from elastream.errors import RunFailed, SettingError
 from elastream.lanes import Store
-from elastream.lanes.sealed import seal, unseal
 from elastream.policies import make_policy
 from elastream.topology import Graph, Topology
 
@@ -60,12 +62,17 @@ def run(
         # Only what is replayed can be foreseen.
         chosen.foresee(tuple(s.source.arrivals for s in graph.sources if isinstance(s.source, Replay)))
     settings = settings or Settings()
-    base = base or tempfile.mkdtemp(prefix="elastream-")
-    store = Store(base)
+    at = str(spark.sparkContext.master) if spark is not None else chosen_master(master) or "local"
+    if base is None and not is_local(at):
+        raise SettingError(
+            f"base: on {at} name a directory that all its machines see: base='/shared/...' or 's3://...'"
+        )
+    store = Store(base or tempfile.mkdtemp(prefix="elastream-"))
+    base = store.uri
     lanes = sum(operator.replicas.most for operator in graph.served) + len(graph.sources)
     if spark is not None:
         check_session(spark)
-    else:
+    elif not is_submitted():
         check_jars(graph)
     for sink in graph.operators:
         if sink.writer is not None:
@@ -74,11 +81,13 @@ def run(
     mailbox = Mailbox(workdir)
     checkpoint_at = _checkpoint(graph, store, checkpoint, workdir)
     session = spark or tick_session(master, lanes)
-    driver = Driver(graph, settings, store, mailbox, slots=slots_of(session), cores=cores_of(session), td_s=td_s)
+    driver = Driver(graph, settings, store, mailbox, capacity=capacity_of(session), td_s=td_s)
     try:
         check_jars(graph, session)
+        await_executor(session)
         driver.open(discard, chosen.start if chosen else None)
-        program = Program(graph, settings, base, _base_id(store))
+        program = Program(graph, settings, base, base_id(store))
+        check_executors(session, program)
         loop, timed = None, {}
         if chosen is not None:
             timed = benchmark(session, graph, program.to_bytes(), benchmark_s) if benchmark_s else {}
@@ -167,11 +176,3 @@ def _checkpoint(graph: Graph, store: Store, asked: str | None, workdir: str) -> 
             f"base {store}: not on a local disk, so say where Spark's checkpoint is: checkpoint='s3a://...'"
         )
     return asked or f"file://{store.local_path}/checkpoint"
-
-
-def _base_id(store: Store) -> str:
-    if store.exists("base.json"):
-        return str(unseal("base", store.read("base.json"), f"{store}/base.json")["id"])
-    identity = uuid.uuid4().hex[:12]
-    store.write("base.json", seal("base", {"id": identity}))
-    return identity

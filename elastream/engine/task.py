@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from elastream.engine.base_id import check_base
 from elastream.engine.functions import Failure, Made, apply, describe, row_to_json
 from elastream.engine.intake import new_rows, set_aside, with_due
 from elastream.engine.kafka_once import Once
@@ -46,11 +47,11 @@ Deliver = Callable[[pa.RecordBatch, Delivery], object]
 
 def run_task(program: Program, store: Store, work: TaskWork) -> Receipt:
     """Do all the work of one task. An operator's defect comes back in the receipt, nothing of the tick is applied."""
-    if work.warm_s:
-        time.sleep(work.warm_s)
-        return Receipt()
     task = _Task(program, store, work)
     try:
+        check_base(store, program.base_id)
+        if work.warm_s:
+            time.sleep(work.warm_s)
         for source in work.sources:
             task.make(source)
         if work.side_by_side:
@@ -82,6 +83,7 @@ def route_batch(
     """The same for the rows of a streaming DataFrame, which Spark has read already."""
     task = _Task(program, store, work)
     try:
+        check_base(store, program.base_id)
         task.enter(source, 0, batches)
         return task.receipt()
     except ElastreamError as error:
@@ -90,6 +92,7 @@ def route_batch(
 
 def take_lane(program: Program, store: Store, work: TaskWork, deliver: Deliver) -> Callable[[], Receipt]:
     """The rows of one lane of a sink, for somebody else to write; the receipt is to be asked for when that is done."""
+    check_base(store, program.base_id)
     task = _Task(program, store, work, deliver)
     task.serve(work.lanes[0])
     return task.receipt

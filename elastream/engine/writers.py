@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -52,6 +53,10 @@ class Writer:
 
     def check(self, sink: str, schema: pa.Schema) -> None:
         """Called before Spark is started: raises when it cannot write these columns."""
+
+    def local_folder(self, spark: SparkSession) -> Path | None:
+        """A directory on this machine's disk that it writes: on a cluster all machines must have it in common."""
+        return None
 
     def writer_for(self, spark: SparkSession, sink: str, schema: pa.Schema) -> WriteFrame:
         """Called when a run starts; gives what is called in every tick that has rows. When that returns, they are written."""

@@ -24,7 +24,9 @@ class Store:
             if "://" in uri:
                 self._fs, self._root = fs.FileSystem.from_uri(uri)
             else:
-                self._fs, self._root = fs.LocalFileSystem(), str(Path(uri).absolute())
+                # Absolute: whoever else opens it may be in another directory.
+                self.uri = str(Path(uri).absolute())
+                self._fs, self._root = fs.LocalFileSystem(), self.uri
         except (OSError, ValueError, pa.ArrowException) as error:
             # What pyarrow says may repeat the address, secrets and all.
             said = str(error).replace(uri, str(self))

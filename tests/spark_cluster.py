@@ -1,0 +1,179 @@
+"""A standalone Spark cluster of one's own: a real master and real workers on free ports of the loopback, gone after the tests."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from parts import skip_or_fail
+
+HOME = Path(pyspark.__file__).parent
+WORKERS = 3
+
+_DEFAULTS = """\
+spark.executor.cores 1
+spark.executor.memory 512m
+spark.ui.enabled false
+spark.log.level WARN
+"""
+
+
+class Cluster:
+    """Workers have one core each; an executor of an application runs on every one of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._port, self._page = _free_ports(2)
+        self.master = f"spark://127.0.0.1:{self._port}"
+        conf = folder / "conf"
+        conf.mkdir()
+        (conf / "spark-defaults.conf").write_text(_DEFAULTS)
+        self.environment = os.environ | {
+            "SPARK_HOME": str(HOME),
+            "SPARK_CONF_DIR": str(conf),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        }
+        """What a driver of this cluster should find in its environment."""
+
+    def start(self) -> None:
+        """Returns when all workers are known to the master."""
+        words = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._page)]
+        self._spawn("org.apache.spark.deploy.master.Master", *words)
+        self._until(lambda: self.state() is not None, "the master did not start")
+        self.add_workers(WORKERS)
+
+    def add_workers(self, count: int) -> None:
+        for _ in range(count):
+            folder = str(self._folder / f"work-{len(self._processes)}")
+            words = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", folder]
+            self._spawn("org.apache.spark.deploy.worker.Worker", *words, self.master)
+        wanted = len(self._workers())
+        self._until(lambda: (self.state() or {}).get("aliveworkers") == wanted, f"not {wanted} workers came")
+
+    def kill_worker(self) -> None:
+        """As a machine that is switched off: the worker and all that runs in it."""
+        worker = self._workers()[0]
+        _kill_session(worker.pid)
+        worker.wait()
+
+    def kill_executor(self) -> None:
+        """The process alone: its worker starts another one."""
+        pids = [pid for worker in self._workers() for pid in _executors_of(worker.pid)]
+        assert pids, "no executor to kill"
+        os.kill(pids[0], signal.SIGKILL)
+
+    def state(self) -> dict[str, Any] | None:
+        """What the master's page says; None as long as there is no page."""
+        with suppress(OSError):
+            with urllib.request.urlopen(f"http://127.0.0.1:{self._page}/json/", timeout=5) as page:
+                found: dict[str, Any] = json.load(page)
+            return found
+        return None
+
+    def stop(self) -> None:
+        for process in reversed(self._processes):
+            process.terminate()
+        for process in self._processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=20)
+            # Executors and their Python processes belong to the session of the worker that started them.
+            _kill_session(process.pid)
+            process.wait()
+
+    def _workers(self) -> list[subprocess.Popen[bytes]]:
+        return [process for process in self._processes[1:] if process.poll() is None]
+
+    def _spawn(self, role: str, *words: str) -> None:
+        with (self._folder / "log").open("ab") as log:
+            self._processes.append(
+                subprocess.Popen(
+                    [HOME / "bin" / "spark-class", role, *words],
+                    env=self.environment,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            )
+
+    def _until(self, condition: Callable[[], object], otherwise: str) -> None:
+        until = time.monotonic() + 90
+        while not condition():
+            dead = any(process.poll() is not None for process in self._processes)
+            if dead or time.monotonic() > until:
+                raise RuntimeError(f"Spark cluster: {otherwise}: {(self._folder / 'log').read_text()[-500:]!r}")
+            time.sleep(0.1)
+
+
+@contextmanager
+def spark_cluster() -> Iterator[Cluster]:
+    """A running cluster; at the end no process of it is left."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        skip_or_fail("no Java here; make setup says how to get it")
+    folder = Path(tempfile.mkdtemp(prefix="elastream-cluster-"))
+    try:
+        cluster = Cluster(folder)
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def session_members(session: int) -> list[int]:
+    """All processes of a session, however deep below its leader."""
+    return [pid for pid, its in _sessions().items() if its == session]
+
+
+def _kill_session(session: int) -> None:
+    while pids := session_members(session):
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def _executors_of(worker: int) -> list[int]:
+    found = []
+    for pid in session_members(worker):
+        with suppress(OSError):
+            if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found.append(pid)
+    return found
+
+
+def _sessions() -> dict[int, int]:
+    """The session of every live process; a zombie is none."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+                if state != "Z":
+                    found[int(entry.name)] = int(session)
+    return found
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()

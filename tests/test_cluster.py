@@ -1,0 +1,129 @@
+"""On a real standalone cluster: executors and workers die, come and go; every tuple arrives once."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+from flows import each_once, ids_in
+from spark_cluster import Cluster
+
+HERE = Path(__file__).parent
+FILE_ROWS = 20
+
+
+class Driver:
+    """A driver on the cluster, and what it tells."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        words = [sys.executable, str(HERE / "cluster_driver.py"), cluster.master]
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=HERE, env=cluster.environment
+        )
+
+    def order(self, **words: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(words) + "\n")
+        self._process.stdin.flush()
+
+    def until(self, told: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            answer: dict[str, Any] = json.loads(line)
+            if told(answer):
+                return answer
+        raise AssertionError(f"the driver ended with {self._process.wait()}")
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+
+
+class Flow:
+    """Files of ids that go in, a few at a time and as long as the story needs, and all that came out."""
+
+    def __init__(self, driver: Driver, folder: Path) -> None:
+        self._driver = driver
+        self._folder = folder
+        self._count = 0
+        for name in ("in", "sink", "parquet"):
+            (folder / name).mkdir()
+        driver.order(run=str(folder))
+
+    def feed_until(self, told: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
+        """A file more for every tick, until one tells what is waited for."""
+
+        def feed(answer: dict[str, Any]) -> object:
+            ids = range(self._count, self._count + FILE_ROWS)
+            self._count += FILE_ROWS
+            new = self._folder / f"{self._count}.new"
+            new.write_text("".join(json.dumps({"id": i}) + "\n" for i in ids))
+            new.rename(self._folder / "in" / f"{self._count:06}.json")
+            return told(answer)
+
+        return self._driver.until(feed)
+
+    def flows(self) -> None:
+        """Tuples go in and come out."""
+        first = self.feed_until(lambda tick: True)["finished"]
+        self.feed_until(lambda tick: tick["finished"] > first + 5 * FILE_ROWS)
+
+    def ends(self) -> None:
+        """By the ids at both sinks, and by the ledger."""
+        self._driver.order(end=self._count)
+        ended = self._driver.until(lambda answer: "ended" in answer)["ended"]
+        assert ids_in(self._folder / "sink") == each_once(self._count)
+        written = ds.dataset(self._folder / "parquet", format="parquet", partitioning="hive").to_table()
+        assert Counter(written.column("id").to_pylist()) == each_once(self._count)
+        # Every tuple goes to two sinks: behind the last operator there are two of it.
+        assert ended == [2 * self._count, 2 * self._count, 0, 0, 0, []]
+
+
+@pytest.fixture(scope="module")
+def driver(cluster: Cluster) -> Iterator[Driver]:
+    driver = Driver(cluster)
+    yield driver
+    driver.close()
+
+
+def test_an_executor_killed_in_mid_run_loses_and_doubles_nothing(
+    driver: Driver, cluster: Cluster, tmp_path: Path
+) -> None:
+    flow = Flow(driver, tmp_path)
+    flow.flows()
+    for _ in range(2):
+        cluster.kill_executor()
+        flow.flows()
+    flow.feed_until(lambda tick: tick["slots"] == 3)
+    flow.ends()
+
+
+def test_executors_come_and_go_in_mid_run_and_the_slots_follow(driver: Driver, tmp_path: Path) -> None:
+    flow = Flow(driver, tmp_path)
+    flow.feed_until(lambda tick: tick["slots"] == 3)
+    for total in (1, 3, 2):
+        driver.order(total=total)
+        flow.feed_until(lambda tick: tick["slots"] == total)  # noqa: B023
+        flow.flows()
+    driver.order(total=3)
+    flow.feed_until(lambda tick: tick["slots"] == 3)
+    flow.ends()
+
+
+def test_a_worker_killed_in_mid_run_loses_and_doubles_nothing_and_another_takes_its_place(
+    driver: Driver, cluster: Cluster, tmp_path: Path
+) -> None:
+    flow = Flow(driver, tmp_path)
+    flow.flows()
+    cluster.kill_worker()
+    flow.feed_until(lambda tick: tick["slots"] == 2)
+    flow.flows()
+    cluster.add_workers(1)
+    flow.feed_until(lambda tick: tick["slots"] == 3)
+    flow.ends()
