@@ -4,16 +4,19 @@
 
 Orders come as lines of JSON on standard input, answers leave as lines of JSON on standard output:
 
-    {"run": FOLDER, "master": "local"}  files of FOLDER/in flow through operators into FOLDER/sink and FOLDER/parquet; every
-                                        tick is told: {"tick", "slots", "finished"}
-    {"total": N}                        that many executors are wanted; those that are too many are removed
-    {"end": COUNT}                      when so many tuples have arrived the run stops, and is told as {"ended": [...]}
+    {"run": FOLDER}  files of FOLDER/in flow through operators into FOLDER/sink and FOLDER/parquet; every tick is told:
+                     {"tick", "slots", "finished"}, and {"failed"} if none can follow
+    {"total": N}     that many executors are wanted; those that are too many are sent away
+    {"lacking": {WHAT: PLACE}}  a run whose executors lack the base, a sink's directory or their Python: {"refused"}
+    {"end": COUNT}   when so many tuples have arrived the run stops, and is told as {"ended": [...]}
 """
 
 import json
 import sys
 import threading
+import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from flows import files_by_delivery, ids_in, same, wait_for
@@ -22,6 +25,8 @@ from pyspark.sql import SparkSession
 from elastream import Handle, Topology, groupings, run, sinks, sources
 from elastream.engine import tick_session
 from elastream.engine.measure import Tick
+from elastream.errors import ElastreamError
+from elastream.workload import constant
 
 _TELLING = threading.Lock()
 
@@ -55,22 +60,40 @@ def start(spark: SparkSession, folder: Path) -> Handle:
         seen = handle.observe()
         tell(tick=tick.number, slots=seen.slots, finished=len(ids_in(folder / "sink")))
 
+    def tell_failure() -> None:
+        while handle.active:
+            time.sleep(0.1)
+        if failure := handle._failure():
+            tell(failed=str(failure))
+
     handle.subscribe(told)
+    threading.Thread(target=tell_failure, daemon=True).start()
     return handle
 
 
 def set_executors(spark: SparkSession, total: int) -> None:
     """As whoever sizes the cluster would: ask for so many, and send away those that are too many."""
     context: Any = spark.sparkContext._jsc.sc()
-    jvm: Any = spark._jvm
-    nobody = jvm.scala.jdk.javaapi.CollectionConverters.asScala(jvm.java.util.HashMap()).toMap(
-        getattr(jvm.scala, "$less$colon$less").refl()
-    )
-    context.requestTotalExecutors(total, 0, nobody)
-    ids = list(jvm.scala.jdk.javaapi.CollectionConverters.asJava(context.getExecutorIds()))
-    if len(ids) > total:
-        going = jvm.java.util.ArrayList(sorted(ids, key=int)[total:])
-        context.killExecutors(jvm.scala.jdk.javaapi.CollectionConverters.asScala(going).toSeq())
+    to_scala: Any = spark._jvm.org.apache.spark.api.python.PythonUtils  # type: ignore[union-attr]
+    ids = sorted(context.getExecutorIds().mkString(" ").split(), key=int)
+    if ids[total:]:
+        context.killExecutors(to_scala.toSeq(ids[total:]))
+    # After the others have gone: sending one away lowers what is wanted by one.
+    context.requestTotalExecutors(total, 0, to_scala.toScalaMap({}))
+
+
+def refusal(spark: SparkSession, folder: Path, base: str | None = None, sink: str = "", python: str = "") -> str:
+    """Why a run is refused that lacks one of these."""
+    usual, spark.sparkContext.pythonExec = spark.sparkContext.pythonExec, python or spark.sparkContext.pythonExec
+    flow = Topology("lacking").source("in", sources.replay(constant(10, 1)))
+    flow.sink("end", sinks.parquet(sink or str(folder / "out")), after="in")
+    try:
+        run(flow, (base or None) if base is not None else str(folder / "base"), spark=spark)
+    except ElastreamError as error:
+        return str(error)
+    finally:
+        spark.sparkContext.pythonExec = usual
+    return "not refused"
 
 
 def main() -> None:
@@ -83,6 +106,9 @@ def main() -> None:
             handle = start(spark, folder)
         elif "total" in order:
             set_executors(spark, order["total"])
+        elif "lacking" in order:
+            with TemporaryDirectory() as place:
+                tell(refused=refusal(spark, Path(place), **order["lacking"]))
         else:
             assert handle is not None
             wait_for(lambda: len(ids_in(folder / "sink")) == order["end"] or not handle.active, 120)  # noqa: B023

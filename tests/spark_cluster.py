@@ -33,7 +33,8 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._master: list[subprocess.Popen[bytes]] = []
+        self._workers: list[subprocess.Popen[bytes]] = []
         self._port, self._page = _free_ports(2)
         self.master = f"spark://127.0.0.1:{self._port}"
         conf = folder / "conf"
@@ -51,27 +52,27 @@ class Cluster:
     def start(self) -> None:
         """Returns when all workers are known to the master."""
         words = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._page)]
-        self._spawn("org.apache.spark.deploy.master.Master", *words)
+        self._master.append(self._spawn("org.apache.spark.deploy.master.Master", *words))
         self._until(lambda: self.state() is not None, "the master did not start")
         self.add_workers(WORKERS)
 
     def add_workers(self, count: int) -> None:
+        folder = str(self._folder / "work")
+        words = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", folder]
         for _ in range(count):
-            folder = str(self._folder / f"work-{len(self._processes)}")
-            words = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", folder]
-            self._spawn("org.apache.spark.deploy.worker.Worker", *words, self.master)
-        wanted = len(self._workers())
+            self._workers.append(self._spawn("org.apache.spark.deploy.worker.Worker", *words, self.master))
+        wanted = len(self._workers)
         self._until(lambda: (self.state() or {}).get("aliveworkers") == wanted, f"not {wanted} workers came")
 
     def kill_worker(self) -> None:
         """As a machine that is switched off: the worker and all that runs in it."""
-        worker = self._workers()[0]
+        worker = self._workers.pop(0)
         _kill_session(worker.pid)
         worker.wait()
 
     def kill_executor(self) -> None:
         """The process alone: its worker starts another one."""
-        pids = [pid for worker in self._workers() for pid in _executors_of(worker.pid)]
+        pids = [pid for worker in self._workers for pid in _executors_of(worker.pid)]
         assert pids, "no executor to kill"
         os.kill(pids[0], signal.SIGKILL)
 
@@ -84,34 +85,24 @@ class Cluster:
         return None
 
     def stop(self) -> None:
-        for process in reversed(self._processes):
+        for process in self._workers + self._master:
             process.terminate()
-        for process in self._processes:
+        for process in self._workers + self._master:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=20)
             # Executors and their Python processes belong to the session of the worker that started them.
             _kill_session(process.pid)
             process.wait()
 
-    def _workers(self) -> list[subprocess.Popen[bytes]]:
-        return [process for process in self._processes[1:] if process.poll() is None]
-
-    def _spawn(self, role: str, *words: str) -> None:
+    def _spawn(self, role: str, *words: str) -> subprocess.Popen[bytes]:
+        command = [HOME / "bin" / "spark-class", role, *words]
         with (self._folder / "log").open("ab") as log:
-            self._processes.append(
-                subprocess.Popen(
-                    [HOME / "bin" / "spark-class", role, *words],
-                    env=self.environment,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
-            )
+            return subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, start_new_session=True)
 
     def _until(self, condition: Callable[[], object], otherwise: str) -> None:
         until = time.monotonic() + 90
         while not condition():
-            dead = any(process.poll() is not None for process in self._processes)
+            dead = any(process.poll() is not None for process in self._workers + self._master)
             if dead or time.monotonic() > until:
                 raise RuntimeError(f"Spark cluster: {otherwise}: {(self._folder / 'log').read_text()[-500:]!r}")
             time.sleep(0.1)

@@ -1,11 +1,17 @@
 """On a real standalone cluster: executors and workers die, come and go; every tuple arrives once."""
 
 import json
+import os
+import re
+import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -15,6 +21,7 @@ from spark_cluster import Cluster
 
 HERE = Path(__file__).parent
 FILE_ROWS = 20
+PATIENCE_S = 120
 
 
 class Driver:
@@ -25,6 +32,8 @@ class Driver:
         self._process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=HERE, env=cluster.environment
         )
+        self._told: Queue[str] = Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
 
     def order(self, **words: Any) -> None:
         assert self._process.stdin is not None
@@ -32,17 +41,27 @@ class Driver:
         self._process.stdin.flush()
 
     def until(self, told: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            answer: dict[str, Any] = json.loads(line)
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            answer: dict[str, Any] = json.loads(self._told.get(timeout=PATIENCE_S))
+            assert "failed" not in answer, answer["failed"]
             if told(answer):
                 return answer
-        raise AssertionError(f"the driver ended with {self._process.wait()}")
+        raise AssertionError(f"did not happen in time; the last that was told is {answer}")
 
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(60)
+        try:
+            self._process.wait(60)
+        finally:
+            self._process.kill()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._told.put(line)
+        self._told.put(json.dumps({"failed": f"the driver ended with {self._process.wait()}"}))
 
 
 class Flow:
@@ -127,3 +146,72 @@ def test_a_worker_killed_in_mid_run_loses_and_doubles_nothing_and_another_takes_
     cluster.add_workers(1)
     flow.feed_until(lambda tick: tick["slots"] == 3)
     flow.ends()
+
+
+def test_what_executors_lack_is_said_before_the_stream_flows(driver: Driver) -> None:
+    def refused(**lacking: str) -> str:
+        driver.order(lacking=lacking)
+        return str(driver.until(lambda answer: "refused" in answer)["refused"])
+
+    # This path is another directory in every process.
+    blind = "/proc/self/cwd/elastream"
+    assert re.match(rf"base {blind}: machine \S+ does not see it; name one that all machines", refused(base=blind))
+    assert re.match(rf"sink: machine \S+ does not see the driver's directory {blind}", refused(sink=blind))
+    assert "no /nowhere/python on their machines; set PYSPARK_PYTHON" in refused(python="/nowhere/python")
+    assert re.match(r"base: on spark://\S+ name a directory that all its machines see", refused(base=""))
+
+
+def test_the_tweets_are_sized_by_psps_on_the_cluster_and_an_executor_may_die(cluster: Cluster, tmp_path: Path) -> None:
+    words = [
+        "tweets",
+        "--master",
+        cluster.master,
+        "--base",
+        str(tmp_path / "base"),
+        "--report",
+        str(tmp_path / "report"),
+    ]
+    words += ["--trace", "steps:rates=40/160/40,seconds=15", "--policy", "psps", "--td", "2", "--service-ms", "5"]
+    words += ["--pool", "4", "--database", str(tmp_path / "results.sqlite"), "--json"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "elastream.cli.main", "run", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=cluster.environment,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if re.match(r"tick \d+  in \d+/s  out [1-9]", line):
+                cluster.kill_executor()
+                break
+        threading.Thread(target=lambda: said.extend(process.stderr or ()), daemon=True).start()
+        printed = process.stdout.read()
+        assert process.wait(PATIENCE_S) == 0, "".join(said)
+    report = json.loads(printed)
+    assert report["events"] == {"entered": 1200, "finished": 1200, "dropped": 0, "queued": 0, "duplicates": 0}
+    assert report["rescales"] > 0
+    with sqlite3.connect(tmp_path / "results.sqlite") as results:
+        assert results.execute("SELECT count(*), count(DISTINCT id) FROM tweets").fetchone() == (1200, 1200)
+
+
+def test_the_example_runs_by_spark_submit_as_its_head_says(cluster: Cluster, tmp_path: Path) -> None:
+    example = HERE.parent / "examples" / "05_on_a_cluster.py"
+    line = re.search(r"^    (spark-submit .*)$", example.read_text(), re.MULTILINE)
+    assert line is not None
+    words = line[1].replace("spark://HOST:7077", cluster.master).replace("/shared", str(tmp_path)).split()
+    done = subprocess.run(
+        [Path(sys.executable).with_name(words[0]), *words[1:]],
+        cwd=HERE.parent,
+        env=cluster.environment | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "primes among 6300 numbers" in done.stdout
+    assert len(re.findall(r"'\S+/\d+': \d+", done.stdout)) == 3, "not every executor had a part"
+    assert "entered=6300, finished=6300, dropped=0, queued=0, duplicates=0" in done.stdout

@@ -1,0 +1,25 @@
+"""The smallest application: numbers flow in, one to four replicas square them, all of them can be read at the end.
+
+    python examples/01_minimal.py
+
+Or watch it: elastream run examples/01_minimal.py:app
+"""
+
+from elastream import Topology, run, sources, workload
+
+
+def square(row):
+    return {"id": row["id"], "square": row["id"] ** 2}
+
+
+app = Topology("squares")
+app.source("numbers", sources.replay(workload.constant(per_second=1000, seconds=3)))
+app.map("square", square, after="numbers", schema="id long, square long", replicas=(1, 4))
+app.output("squares", after="square")
+
+if __name__ == "__main__":
+    with run(app) as handle:
+        handle.scale("square", 3)  # while the stream flows
+        handle.await_end()
+        print(handle.output("squares").sort_by("id").slice(1997, 3).to_pylist())
+        print(handle.audit())
