@@ -45,7 +45,8 @@ class Cluster:
             "SPARK_CONF_DIR": str(conf),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            # Seven Java machines on few cores: what they would gain by compiling well, they do not live to see.
+            "JAVA_TOOL_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         }
         """What a driver of this cluster should find in its environment."""
 
@@ -77,8 +78,8 @@ class Cluster:
         os.kill(pids[0], signal.SIGKILL)
 
     def state(self) -> dict[str, Any] | None:
-        """What the master's page says; None as long as there is no page."""
-        with suppress(OSError):
+        """What the master's page says; None as long as there is none, or it is not ready."""
+        with suppress(OSError, ValueError):
             with urllib.request.urlopen(f"http://127.0.0.1:{self._page}/json/", timeout=5) as page:
                 found: dict[str, Any] = json.load(page)
             return found

@@ -1,9 +1,7 @@
 """On a real standalone cluster: executors and workers die, come and go; every tuple arrives once."""
 
 import json
-import os
 import re
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -27,13 +25,14 @@ PATIENCE_S = 120
 class Driver:
     """A driver on the cluster, and what it tells."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
         words = [sys.executable, str(HERE / "cluster_driver.py"), cluster.master]
         self._process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=HERE, env=cluster.environment
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=cluster.environment
         )
         self._told: Queue[str] = Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listening = threading.Thread(target=self._listen)
+        self._listening.start()
 
     def order(self, **words: Any) -> None:
         assert self._process.stdin is not None
@@ -56,11 +55,13 @@ class Driver:
             self._process.wait(60)
         finally:
             self._process.kill()
+            self._listening.join()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._told.put(line)
+        with self._process.stdout as lines:
+            for line in lines:
+                self._told.put(line)
         self._told.put(json.dumps({"failed": f"the driver ended with {self._process.wait()}"}))
 
 
@@ -91,7 +92,7 @@ class Flow:
     def flows(self) -> None:
         """Tuples go in and come out."""
         first = self.feed_until(lambda tick: True)["finished"]
-        self.feed_until(lambda tick: tick["finished"] > first + 5 * FILE_ROWS)
+        self.feed_until(lambda tick: tick["finished"] > first + 2 * FILE_ROWS)
 
     def ends(self) -> None:
         """By the ids at both sinks, and by the ledger."""
@@ -105,8 +106,8 @@ class Flow:
 
 
 @pytest.fixture(scope="module")
-def driver(cluster: Cluster) -> Iterator[Driver]:
-    driver = Driver(cluster)
+def driver(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    driver = Driver(cluster, tmp_path_factory.mktemp("driver"))
     yield driver
     driver.close()
 
@@ -116,9 +117,8 @@ def test_an_executor_killed_in_mid_run_loses_and_doubles_nothing(
 ) -> None:
     flow = Flow(driver, tmp_path)
     flow.flows()
-    for _ in range(2):
-        cluster.kill_executor()
-        flow.flows()
+    cluster.kill_executor()
+    flow.flows()
     flow.feed_until(lambda tick: tick["slots"] == 3)
     flow.ends()
 
@@ -126,12 +126,10 @@ def test_an_executor_killed_in_mid_run_loses_and_doubles_nothing(
 def test_executors_come_and_go_in_mid_run_and_the_slots_follow(driver: Driver, tmp_path: Path) -> None:
     flow = Flow(driver, tmp_path)
     flow.feed_until(lambda tick: tick["slots"] == 3)
-    for total in (1, 3, 2):
+    for total in (1, 3):
         driver.order(total=total)
         flow.feed_until(lambda tick: tick["slots"] == total)  # noqa: B023
         flow.flows()
-    driver.order(total=3)
-    flow.feed_until(lambda tick: tick["slots"] == 3)
     flow.ends()
 
 
@@ -157,61 +155,7 @@ def test_what_executors_lack_is_said_before_the_stream_flows(driver: Driver) -> 
     blind = "/proc/self/cwd/elastream"
     assert re.match(rf"base {blind}: machine \S+ does not see it; name one that all machines", refused(base=blind))
     assert re.match(rf"sink: machine \S+ does not see the driver's directory {blind}", refused(sink=blind))
+    bare = str(Path(sys.base_prefix, "bin", "python3"))
+    assert f"their Python, {bare}, does not have elastream" in refused(python=bare)
     assert "no /nowhere/python on their machines; set PYSPARK_PYTHON" in refused(python="/nowhere/python")
     assert re.match(r"base: on spark://\S+ name a directory that all its machines see", refused(base=""))
-
-
-def test_the_tweets_are_sized_by_psps_on_the_cluster_and_an_executor_may_die(cluster: Cluster, tmp_path: Path) -> None:
-    words = [
-        "tweets",
-        "--master",
-        cluster.master,
-        "--base",
-        str(tmp_path / "base"),
-        "--report",
-        str(tmp_path / "report"),
-    ]
-    words += ["--trace", "steps:rates=40/160/40,seconds=15", "--policy", "psps", "--td", "2", "--service-ms", "5"]
-    words += ["--pool", "4", "--database", str(tmp_path / "results.sqlite"), "--json"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "elastream.cli.main", "run", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=cluster.environment,
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        said = []
-        for line in process.stderr:
-            said.append(line)
-            if re.match(r"tick \d+  in \d+/s  out [1-9]", line):
-                cluster.kill_executor()
-                break
-        threading.Thread(target=lambda: said.extend(process.stderr or ()), daemon=True).start()
-        printed = process.stdout.read()
-        assert process.wait(PATIENCE_S) == 0, "".join(said)
-    report = json.loads(printed)
-    assert report["events"] == {"entered": 1200, "finished": 1200, "dropped": 0, "queued": 0, "duplicates": 0}
-    assert report["rescales"] > 0
-    with sqlite3.connect(tmp_path / "results.sqlite") as results:
-        assert results.execute("SELECT count(*), count(DISTINCT id) FROM tweets").fetchone() == (1200, 1200)
-
-
-def test_the_example_runs_by_spark_submit_as_its_head_says(cluster: Cluster, tmp_path: Path) -> None:
-    example = HERE.parent / "examples" / "05_on_a_cluster.py"
-    line = re.search(r"^    (spark-submit .*)$", example.read_text(), re.MULTILINE)
-    assert line is not None
-    words = line[1].replace("spark://HOST:7077", cluster.master).replace("/shared", str(tmp_path)).split()
-    done = subprocess.run(
-        [Path(sys.executable).with_name(words[0]), *words[1:]],
-        cwd=HERE.parent,
-        env=cluster.environment | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "primes among 6300 numbers" in done.stdout
-    assert len(re.findall(r"'\S+/\d+': \d+", done.stdout)) == 3, "not every executor had a part"
-    assert "entered=6300, finished=6300, dropped=0, queued=0, duplicates=0" in done.stdout

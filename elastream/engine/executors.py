@@ -86,7 +86,7 @@ def check_executors(spark: SparkSession, program: Program) -> None:
     except OSError as error:
         raise SettingError(f"sink: {error.filename} cannot be written: {error.strerror}; mend that") from None
     except Exception as error:
-        raise SettingError(_cannot_start_python(error)) from None
+        raise SettingError(_without_python(error, spark.sparkContext.pythonExec)) from None
     finally:
         for token in tokens:
             token.unlink(missing_ok=True)
@@ -112,15 +112,13 @@ def _look(program: bytes, tokens: list[Path]) -> str | None:
     return None
 
 
-def _cannot_start_python(error: Exception) -> str:
+def _without_python(error: Exception, python: str) -> str:
     said = str(error)
     where = "docs/clusters.md says how an environment gets to every machine"
     if "No module named 'elastream'" in said:
-        return f"executors: their Python, {os.environ.get('PYSPARK_PYTHON')}, does not have elastream; {where}"
+        return f"executors: their Python, {python}, does not have elastream; {where}"
     if "Cannot run program" in said:
-        return (
-            f"executors: there is no {os.environ.get('PYSPARK_PYTHON')} on their machines; set PYSPARK_PYTHON: {where}"
-        )
+        return f"executors: there is no {python} on their machines; set PYSPARK_PYTHON: {where}"
     return f"executors: cannot run Python: {java_reason(error)}; {where}"
 
 
