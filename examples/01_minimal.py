@@ -13,7 +13,7 @@ def square(row):
 
 
 app = Topology("squares")
-app.source("numbers", sources.replay(workload.constant(per_second=1000, seconds=3)))
+app.source("numbers", sources.replay(workload.constant(per_second=1000, seconds=2)))
 app.map("square", square, after="numbers", schema="id long, square long", replicas=(1, 4))
 app.output("squares", after="square")
 
@@ -21,5 +21,5 @@ if __name__ == "__main__":
     with run(app) as handle:
         handle.scale("square", 3)  # while the stream flows
         handle.await_end()
-        print(handle.output("squares").sort_by("id").slice(1997, 3).to_pylist())
+        print(handle.output("squares").sort_by("id").slice(1, 3).to_pylist())
         print(handle.audit())

@@ -23,7 +23,7 @@ def factor(row):
 
 
 app = Topology("primes")
-app.source("numbers", sources.replay(workload.steps([300, 1500, 300], seconds=9)))
+app.source("numbers", sources.replay(workload.steps([300, 1500, 300], seconds=6)))
 app.map("factor", factor, after="numbers", schema="number long, factor long, executor string", replicas=(1, 8))
 app.output("factors", after="factor")
 

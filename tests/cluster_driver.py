@@ -97,7 +97,7 @@ def refusal(spark: SparkSession, folder: Path, base: str | None = None, sink: st
 
 
 def main() -> None:
-    spark = tick_session(sys.argv[1], 3)
+    spark = tick_session(sys.argv[1], 3, {"spark.cores.max": "3"})
     folder, handle = Path(), None
     for line in sys.stdin:
         order = json.loads(line)

@@ -21,6 +21,7 @@ HOME = Path(pyspark.__file__).parent
 WORKERS = 3
 
 _DEFAULTS = """\
+spark.cores.max 2
 spark.executor.cores 1
 spark.executor.memory 512m
 spark.ui.enabled false
@@ -29,7 +30,7 @@ spark.log.level WARN
 
 
 class Cluster:
-    """Workers have one core each; an executor of an application runs on every one of them."""
+    """Workers have one core each, so there is one executor on each; an application has two unless it asks for more."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -55,15 +56,11 @@ class Cluster:
         words = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._page)]
         self._master.append(self._spawn("org.apache.spark.deploy.master.Master", *words))
         self._until(lambda: self.state() is not None, "the master did not start")
-        self.add_workers(WORKERS)
-
-    def add_workers(self, count: int) -> None:
         folder = str(self._folder / "work")
         words = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", folder]
-        for _ in range(count):
+        for _ in range(WORKERS):
             self._workers.append(self._spawn("org.apache.spark.deploy.worker.Worker", *words, self.master))
-        wanted = len(self._workers)
-        self._until(lambda: (self.state() or {}).get("aliveworkers") == wanted, f"not {wanted} workers came")
+        self._until(lambda: (self.state() or {}).get("aliveworkers") == WORKERS, f"not {WORKERS} workers came")
 
     def kill_worker(self) -> None:
         """As a machine that is switched off: the worker and all that runs in it."""
