@@ -4,6 +4,7 @@
 
 It starts Spark and then waits for a line on its standard input before it runs anything. FOLDER holds base/, sink/ and in/, with the
 files of which half of the COUNT tuples come; the others are replayed. STEP is one of STEPS or `none`.
+A dataframe operator counts, in Spark's state, how many ids end in each digit.
 """
 
 import os
@@ -16,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 from flows import files_by_delivery, ids_in
+from pyspark.sql import DataFrame
 
 from elastream import Settings, Topology, groupings, run, sources
 from elastream.engine import tick_session
@@ -100,8 +102,14 @@ def topology(folder: Path, count: int) -> Topology:
     flow.source("read", sources.json(str(folder / "in"), "id long", files_per_tick=1))
     flow.batch("a", killer(folder / "order", os.getpid()), after=["made", "read"], replicas=(1, 4), start=2)
     flow.map("b", lambda row: row, after="a", grouping=groupings.fields("id"), replicas=(1, 4), start=3)
+    flow.dataframe("tally", tally, after="b", schema="digit long, count long", updates=True, replicas=2)
+    flow.output("tallies", after="tally")
     flow.sink("end", files_by_delivery(folder / "sink"), after="b", replicas=(1, 4), start=2)
     return flow
+
+
+def tally(frame: DataFrame) -> DataFrame:
+    return frame.groupBy((frame.id % 10).alias("digit")).count()
 
 
 def main() -> None:
@@ -123,7 +131,9 @@ def main() -> None:
 
     seen: list[int] = []
     handle.subscribe(at_each_tick)
-    while handle.active and sum(ids_in(folder / "sink").values()) < count:
+    while handle.active and (
+        sum(ids_in(folder / "sink").values()) < count or handle.book.totals["tally"]["processed"] < count
+    ):
         time.sleep(0.1)
     handle.stop()
     print("ended", flush=True)

@@ -13,9 +13,11 @@ from pyspark.sql import SparkSession
 
 from elastream.bench.floor import measure_floor
 from elastream.bench.footprint import measure_footprint
+from elastream.bench.frame_cost import measure_frame_cost, measure_plain_cost
 from elastream.bench.kafka_throughput import fill_topic, measure_elastream_kafka, measure_plain_kafka
 from elastream.bench.plain import measure_plain
 from elastream.bench.rescale import measure_rescale, measure_restart
+from elastream.bench.state import measure_state
 from elastream.bench.throughput import measure_sustained, measure_throughput
 from elastream.bench.ticks import measure_ticks
 
@@ -31,6 +33,9 @@ PARTS: dict[str, Callable[..., Any]] = {
     "kafka_fill": fill_topic,
     "kafka_plain": measure_plain_kafka,
     "kafka_elastream": measure_elastream_kafka,
+    "frame_cost": measure_frame_cost,
+    "plain_cost": measure_plain_cost,
+    "state": measure_state,
 }
 
 

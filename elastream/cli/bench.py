@@ -33,6 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kafka.add_argument("--report", metavar="DIR", default="elastream-bench", help="where kafka.json and .md go")
     kafka.add_argument("--quick", action="store_true", help="few records: does it run, not how fast")
     kafka.add_argument("--json", action="store_true", help="print one JSON document")
+    frames = suites.add_parser("dataframe", help="what work costs in a dataframe operator, beside the plain query")
+    frames.add_argument("--report", metavar="DIR", default="elastream-bench", help="where dataframe.json and .md go")
+    frames.add_argument("--quick", action="store_true", help="few tuples: does it run, not what does it cost")
+    frames.add_argument("--json", action="store_true", help="print one JSON document")
+    state = suites.add_parser("state", help="the state of an operator cut into more partitions while tuples come")
+    state.add_argument("--report", metavar="DIR", default="elastream-bench", help="where state.json and .md go")
+    state.add_argument("--quick", action="store_true", help="few keys: does it run, not how fast")
+    state.add_argument("--json", action="store_true", help="print one JSON document")
     decisions = suites.add_parser("decisions", help="how long a decision takes, for 10 to 1,000 operators")
     decisions.add_argument("--policy", default="psps", metavar="NAME[:KEY=N,...]", help="who decides")
     decisions.add_argument("--json", action="store_true", help="print one JSON document")
@@ -88,6 +96,8 @@ def main(args: argparse.Namespace) -> int:
     parts = {
         "engine": _engine,
         "kafka": _kafka,
+        "dataframe": _dataframe,
+        "state": _state,
         "decisions": _decisions,
         "policies": _policies,
         "fidelity": _fidelity,
@@ -113,6 +123,30 @@ def _kafka(args: argparse.Namespace) -> int:
 
     console = Console(stderr=args.json, highlight=False, soft_wrap=True)
     result = bench_kafka(Path(args.report), args.quick, console.print)
+    if args.json:
+        sys.stdout.write(json.dumps(result.to_json()) + "\n")
+    else:
+        console.print(Markdown(result.to_markdown()))
+    return 0 if result.met else 1
+
+
+def _dataframe(args: argparse.Namespace) -> int:
+    from elastream.bench.dataframe import bench_dataframe
+
+    console = Console(stderr=args.json, highlight=False, soft_wrap=True)
+    result = bench_dataframe(Path(args.report), args.quick, console.print)
+    if args.json:
+        sys.stdout.write(json.dumps(result.to_json()) + "\n")
+    else:
+        console.print(Markdown(result.to_markdown()))
+    return 0 if result.met else 1
+
+
+def _state(args: argparse.Namespace) -> int:
+    from elastream.bench.state import bench_state
+
+    console = Console(stderr=args.json, highlight=False, soft_wrap=True)
+    result = bench_state(Path(args.report), args.quick, console.print)
     if args.json:
         sys.stdout.write(json.dumps(result.to_json()) + "\n")
     else:

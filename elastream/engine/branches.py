@@ -7,6 +7,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user knows
 
+from elastream.engine.frame_task import ROUTING
 from elastream.engine.program import load_program
 from elastream.engine.streams import EXTRA, Stream
 from elastream.engine.task import route_batch
@@ -14,9 +15,6 @@ from elastream.engine.tick_source import RECEIPT_SCHEMA
 from elastream.engine.work import TaskWork
 from elastream.errors import TopologyError
 from elastream.topology import DUE, Operator, stored
-
-ROUTING = "elastream.routing"
-"""The local property in which the driver gives a tick's routing to the tasks of its branches."""
 
 
 def branch(operator: Operator, frame: DataFrame, program: bytes) -> DataFrame:
@@ -41,7 +39,10 @@ def _router(
     def route(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        work = TaskWork.from_json(context.getLocalProperty(ROUTING) or "{}")
+        routing = context.getLocalProperty(ROUTING)
+        if not routing:
+            return
+        work = TaskWork.from_json(routing)
         receipt = route_batch(*load_program(program), work, source, (batch.cast(schema) for batch in batches))
         yield pa.record_batch([pa.array([receipt.to_json()])], names=["receipt"])
 

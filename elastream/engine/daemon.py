@@ -24,6 +24,7 @@ PRELOADED = (
     "pyspark.sql.streaming.stateful_processor_util",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.worker",
+    "elastream.engine.frame_task",
     "elastream.engine.task",
     "elastream.engine.write_task",
 )

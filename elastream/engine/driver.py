@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from elastream.control import Observation
+from elastream.engine.again import Again
 from elastream.engine.estimates import Estimates
 from elastream.engine.executors import Capacity
 from elastream.engine.first_plan import continued_plan, dropping, first_sizes
+from elastream.engine.frame_plan import Tasks, make_again, make_frames, taken
 from elastream.engine.loads import Loads
 from elastream.engine.measure import Measurements, Scene, Tick
 from elastream.engine.planner import WAITING_TASKS, Plan, left_after, make_plan, make_tasks, make_writes
@@ -74,10 +76,18 @@ class Driver:
         self._not_before_s = 0.0
         self._stopping = False
         self._restarting = False
+        self._pausing = False
         self._lost: dict[str, Counts] = {}
         """What a restart dropped and no tick has told of yet."""
         self.restart = threading.Event()
         """Set when the query shall be stopped and started again, what is queued being lost."""
+        self.paused = threading.Event()
+        """Set when the query may be stopped and started again, nothing being lost."""
+        self.stateful: frozenset[str] = frozenset()
+        """The dataframe operators that keep state in Spark's checkpoint."""
+        self.frame_tasks: dict[str, int] = {}
+        """Per dataframe operator, how many tasks shall read its lanes in the next tick."""
+        self._again: Again | None = None
         self.parked = threading.Event()
         """Set when no further tick will come: the query may be stopped."""
         self.ended = False
@@ -104,11 +114,11 @@ class Driver:
             self._store.remove_unfinished("ledger")
             self._store.remove_unfinished("segments")
             self._book = self._ledger.load()
-            self._cleanup.sweep(self._book)
             if self._book.tick < 0:
                 self._begin(start)
             else:
                 self._go_on(discard)
+            self._cleanup.sweep(self._book, self._again.segments - self._book.segments() if self._again else ())
         except OSError as error:
             self._hold.release()
             raise BaseUnusable(f"base {self._store}: cannot be read and written: {error}") from error
@@ -124,6 +134,7 @@ class Driver:
 
     def _go_on(self, discard: tuple[str, ...]) -> None:
         self._plan = continued_plan(self._graph, self._book, discard, str(self._store))
+        self._again = self._plan.again
         self._estimates = Estimates(self._plan.service_s, self._plan.fan_out)
         if discard:
             # What the user discards counts as dropped.
@@ -143,10 +154,15 @@ class Driver:
         self._lost = entry.counts
         self._plan_and_write(entry, frozenset())
 
+    def request_pause(self) -> None:
+        """No tick comes until `resume`; `paused` says when."""
+        self._pausing = True
+
     def resume(self) -> None:
         """The next tick may come; called before the query runs again."""
-        self._restarting = False
+        self._restarting = self._pausing = False
         self.restart.clear()
+        self.paused.clear()
         self._send()
 
     # -- a tick
@@ -175,10 +191,17 @@ class Driver:
 
     def check_checkpoint(self, query: str) -> None:
         check_checkpoint(self._graph, self._book, query, str(self._store))
+        if self._again is not None and self._book.run != query:
+            raise SettingError(
+                f"base {self._store}: was written with another checkpoint of Spark's, which has the state of its dataframe "
+                "operators; give that one back, or begin with a new base"
+            )
 
     def finish_tick(self, query: str, batch: int, receipts: list[Receipt]) -> None:
         """Commit what the tasks did together with the plan of the next tick, then let that tick begin."""
         settled = settle(self._graph, self.settings, self._book, receipts)
+        if self.stateful:
+            self._again = taken(self._plan, self._book, self.stateful)
         now = self._clock()
         self._capacity = self._capacity_now()
         entry = Entry(
@@ -224,6 +247,7 @@ class Driver:
                 now,
                 elastic=self.elastic,
                 wrote_s=self._plan.wrote_s,
+                again=self._again,
             )
             self._book.plan = self._plan.to_json()
         self._write(Entry(**{**vars(entry), "plan": self._book.plan}))
@@ -295,15 +319,28 @@ class Driver:
             tasks += [idle] * max(0, min(self._capacity.slots, lanes + len(self._graph.sources)) - len(tasks))
         self.ended = self._is_drained()
         over = self._stopping or (self.ended and not warm)
-        stands = over or self._restarting
+        stands = over or self._restarting or self._pausing
         wait_until = math.inf if stands else 0.0 if warm else self._next_due()
         self._not_before_s = wait_until
-        # JSON knows no infinity that every reader takes; this is after the sun has gone out.
-        self._mailbox.put(Mail(self._book.tick, min(wait_until, 1e18), tuple(task.to_json() for task in tasks)))
+        frames = make_frames(self._graph, self._plan, self._book, self._book.tick + 1, self._cores)
+        self.frame_tasks = {name: len(its) for name, its in frames.items()}
+        self._mailbox.put(
+            Mail(
+                self._book.tick,
+                # JSON knows no infinity that every reader takes; this is after the sun has gone out.
+                min(wait_until, 1e18),
+                tuple(task.to_json() for task in tasks),
+                _as_json(frames),
+                self._again.entry if self._again else -1,
+                _as_json(make_again(self._again, self._book)) if self._again else {},
+            )
+        )
         if over:
             self.parked.set()
         elif self._restarting:
             self.restart.set()
+        elif self._pausing:
+            self.paused.set()
 
     def _next_due(self) -> float:
         if self._plan.takes:
@@ -311,6 +348,9 @@ class Driver:
         return min(self._clock() + self.settings.heartbeat_s, next_due_s(self._graph, self._book))
 
     def _is_drained(self) -> bool:
+        if self._again is not None and self._again.lanes:
+            # Spark moves the watermark when a batch is over: what is final by it comes with the next one.
+            return False
         served = (operator for operator in self._graph.served if operator.kind is not Kind.OUTPUT)
         return exhausted(self._graph, self._book) and not any(self._book.queued(o.name) for o in served)
 
@@ -365,3 +405,7 @@ class Driver:
     @property
     def book(self) -> Book:
         return self._book
+
+
+def _as_json(tasks: Tasks) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(task.to_json() for task in its) for name, its in tasks.items()}

@@ -32,7 +32,15 @@ def continued_plan(graph: Graph, book: Book, discard: tuple[str, ...], base: str
     takes = tuple(take for take in stored.takes if take[0] in active)
     intakes = tuple(intake for intake in stored.intakes if intake.source in graph)
     return Plan(
-        stored.planned_s, stored.budget_s, active, takes, intakes, stored.service_s, stored.fan_out, stored.outputs
+        stored.planned_s,
+        stored.budget_s,
+        active,
+        takes,
+        intakes,
+        stored.service_s,
+        stored.fan_out,
+        stored.outputs,
+        again=stored.again,
     )
 
 

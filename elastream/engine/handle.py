@@ -5,6 +5,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import TracebackType
 
 import pyarrow as pa
@@ -13,14 +14,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from elastream.control import ControlLoop, JournalEntry, Observation
+from elastream.engine.checkpoints import Checkpoint
 from elastream.engine.driver import Driver
+from elastream.engine.java_errors import java_reason
 from elastream.engine.measure import Tick
 from elastream.engine.outputs import read_output, stream_output
 from elastream.engine.program import DEAD_LETTERS
 from elastream.engine.settings import Settings
+from elastream.engine.state_rescale import StateReceipt, rescale
 from elastream.errors import ElastreamError, RunFailed, SettingError
 from elastream.lanes import Audit, Book, Store, audit
 from elastream.topology import DUE, Graph, Kind
+
+MOST_PARTITIONS = 1024
+"""More than this is a typing error."""
+
+COMMIT_S = 60.0
+"""Spark commits a batch within milliseconds after us; on a slow store it may take longer."""
 
 
 class Handle:
@@ -35,6 +45,7 @@ class Handle:
         spark: SparkSession,
         workdir: str,
         start: Callable[[], StreamingQuery],
+        checkpoint: str,
         loop: ControlLoop | None = None,
         timed: dict[str, float] | None = None,
     ) -> None:
@@ -48,7 +59,9 @@ class Handle:
         self._workdir = workdir
         self._closed = False
         self._start = start
+        self._checkpoint = checkpoint
         self._restarting = False
+        self._rescaling = threading.Lock()
         self._loop = loop
         if loop is not None:
             threading.Thread(target=self._restart_when_asked, name="elastream-restarts", daemon=True).start()
@@ -70,6 +83,41 @@ class Handle:
     def scale(self, operator: str, replicas: int) -> None:
         """Change the replicas of an operator from the next tick on. A lane that is switched off is drained."""
         self._driver.scale(operator, replicas)
+
+    def rescale_state(self, operator: str, partitions: int) -> StateReceipt:
+        """Cut the state of a dataframe operator into another number of partitions; the stream stands still meanwhile.
+
+        One query has one number of partitions: all operators with state change, and are in the receipt. The state is read
+        before and after; when that is not the same, or anything fails, it stays as it was, and the receipt says why.
+        """
+        if operator not in self._driver.stateful:
+            names = ", ".join(sorted(self._driver.stateful)) or "none"
+            raise SettingError(f"rescale_state: {operator!r} keeps no state of Spark's; those that do: {names}")
+        if isinstance(partitions, bool) or not isinstance(partitions, int) or not 1 <= partitions <= MOST_PARTITIONS:
+            raise SettingError(f"rescale_state: partitions must be 1..{MOST_PARTITIONS}, got {partitions!r}")
+        with self._rescaling:
+            return self._rescale_state(partitions)
+
+    def _rescale_state(self, partitions: int) -> StateReceipt:
+        driver, checkpoint = self._driver, Checkpoint(self.spark, self._checkpoint)
+        self._restarting = True
+        try:
+            driver.request_pause()
+            while not driver.paused.wait(0.05):
+                if driver.parked.is_set() or not self._query.isActive:
+                    raise self._failure() or RunFailed("rescale_state: the run is over; start it again, then rescale")
+            tick, began_s = driver.book.tick, driver.book.at_s
+            committed = checkpoint.wait_until_committed(driver.book.batch, COMMIT_S)
+            with contextlib.suppress(PySparkException):
+                self._query.stop()
+            receipt = rescale(self.spark, Store(self.base), checkpoint, driver.book.batch, partitions, committed)
+            driver.resume()
+            self._query = self._start()
+        finally:
+            self._restarting = False
+        while driver.book.tick == tick and self._query.isActive:
+            time.sleep(0.005)
+        return replace(receipt, pause_ms=(time.time() - began_s) * 1e3)
 
     def observe(self, seconds: float = 1.0) -> Observation:
         """What happened in the last `seconds`."""
@@ -156,7 +204,7 @@ class Handle:
             return None
         reason = error or self._query.exception()
         return (
-            RunFailed(f"tick {self._driver.book.tick + 1} failed, nothing of it was applied: {_first_lines(reason)}")
+            RunFailed(f"tick {self._driver.book.tick + 1} failed, nothing of it was applied: {java_reason(reason)}")
             if reason
             else None
         )
@@ -191,7 +239,3 @@ class Handle:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-
-def _first_lines(error: BaseException) -> str:
-    return "\n".join(str(error).splitlines()[:8])

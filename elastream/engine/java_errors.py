@@ -1,10 +1,17 @@
-"""What went wrong in Spark's Java, in a line or two: an exception with its stack enters, the reasons leave."""
+"""What went wrong in Spark, in a line: an exception with its stack enters, the reasons leave."""
+
+import re
+
+_PYTHON = re.compile(r"(?:[a-z_][\w]*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt): .*")
+_JAVA = ("org.", "java.", "scala.", "com.", "pyspark.")
 
 
 def java_reason(error: BaseException) -> str:
-    """What was thrown first and what caused it last."""
+    """What was thrown first and what caused it last; of a Python worker, what the user's function raised."""
     said = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in said if not line.startswith(("at ", "... ", "An error occurred while calling"))]
     causes = [line for line in named if line.startswith("Caused by: ")]
+    raised = [line for line in named if _PYTHON.fullmatch(line) and not line.startswith(_JAVA)]
     first = (named or said or [type(error).__name__])[0].removeprefix(": ")
-    return "; ".join([first, *(cause[0].lower() + cause[1:] for cause in causes[-1:])])
+    last = raised[-1:] if raised and raised[-1] != first else [cause[0].lower() + cause[1:] for cause in causes[-1:]]
+    return "; ".join([first, *last])

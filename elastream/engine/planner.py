@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from elastream.engine.again import Again
 from elastream.engine.collecting import collecting_sinks, emptied_sinks
 from elastream.engine.estimates import Estimates
 from elastream.engine.loads import Loads
@@ -26,7 +28,7 @@ FIRST_INTAKE = 10_000
 """The same for a replay."""
 
 FIRST_WRITE = 10_000
-"""The same where Spark writes: a job for few tuples takes as long as one for many, which says nothing of a tuple."""
+"""The same where Spark serves: a job for few tuples takes as long as one for many, which says nothing of a tuple."""
 
 MOST_BYTES = 64 << 20
 """Nor more bytes than this: a task holds them in memory."""
@@ -75,9 +77,12 @@ class Plan:
     """Operators whose lanes are read from outside: what waits there has finished."""
     wrote_s: dict[str, float] = field(default_factory=dict)
     """Per sink that collects before it writes, when everything that waited for it was last taken."""
+    again: Again | None = None
+    """What the operators with state took in the tick before."""
 
     def to_json(self) -> dict[str, Any]:
-        return vars(self) | {"intakes": [vars(intake) for intake in self.intakes]}
+        again = vars(self.again) if self.again else None
+        return vars(self) | {"intakes": [vars(intake) for intake in self.intakes], "again": again}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Plan:
@@ -88,6 +93,7 @@ class Plan:
                 "takes": tuple((op, lane, rows) for op, lane, rows in document["takes"]),
                 "intakes": tuple(Intake(**intake) for intake in document["intakes"]),
                 "outputs": tuple(document["outputs"]),
+                "again": Again.from_json(document["again"]) if document.get("again") else None,
             }
         )
 
@@ -107,6 +113,7 @@ def make_plan(
     *,
     elastic: bool = False,
     wrote_s: dict[str, float] | None = None,
+    again: Again | None = None,
 ) -> Plan:
     """Give every lane that has work as many tuples as its operator is expected to serve in the tick's budget.
 
@@ -121,7 +128,7 @@ def make_plan(
     room = Room(graph, settings, book, active, estimates)
     wanted = {
         lane: book.lanes[lane].portion(
-            _quota(estimates, lane.operator, budget_s, FIRST_WRITE if graph[lane.operator].writer else FIRST_TRY),
+            _quota(estimates, lane.operator, budget_s, FIRST_WRITE if graph[lane.operator].by_spark else FIRST_TRY),
             MOST_BYTES,
         )
         for lane in waiting
@@ -155,6 +162,7 @@ def make_plan(
         dict(estimates.fan_out),
         outputs,
         {**(wrote_s or {}), **emptied_sinks(graph, waiting, takes, now_s)},
+        again,
     )
 
 
@@ -165,9 +173,9 @@ def make_tasks(
     queued = {name: tuple(len(book.queue(LaneId(name, lane))) for lane in lanes) for name, lanes in plan.active.items()}
     works: list[tuple[float, LaneWork | SourceWork]] = []
     for operator, lane, rows in plan.takes:
-        if graph[operator].writer is None:
+        if not graph[operator].by_spark:
             each_s = plan.service_s.get(operator, 1.0)
-            works.append((WORK_S + rows * each_s, _lane_work(plan, book, operator, lane, rows)))
+            works.append((WORK_S + rows * each_s, lane_work(plan, book, operator, lane, rows)))
     for intake in plan.intakes:
         arrivals = graph[intake.source].source.arrivals.part(intake.first, intake.stop)
         origin_s = book.sources[intake.source]["origin_s"]
@@ -179,7 +187,7 @@ def make_tasks(
     for seconds, its in works:
         long_waits = seconds >= SHARED_TASK_S and isinstance(its, LaneWork) and _waits(graph, its.operator)
         (waiting if long_waits else others).append((seconds, its))
-    shares = [(share, False) for share in _pack(others, cores)]
+    shares = [(share, False) for share in pack(others, cores)]
     shares += [(share, True) for share in _level(waiting, min(len(waiting), cores * WAITING_TASKS))]
     tasks = []
     for share, side_by_side in shares:
@@ -190,13 +198,24 @@ def make_tasks(
     return tasks
 
 
+def lane_tasks(
+    book: Book, tick: int, planned_s: float, shares: Sequence[Sequence[LaneWork | SourceWork]]
+) -> list[TaskWork]:
+    """Tasks that read lanes and do nothing else."""
+    tasks = []
+    for share in shares:
+        lanes = tuple(work for work in share if isinstance(work, LaneWork))
+        tasks.append(TaskWork(tick, planned_s, {}, {}, _schemas(book, lanes), lanes))
+    return tasks
+
+
 def make_writes(graph: Graph, plan: Plan, book: Book, tick: int) -> list[TaskWork]:
     """The lanes that Spark writes by jobs of its own, each as a task."""
-    works = [_lane_work(plan, book, *take) for take in plan.takes if graph[take[0]].writer is not None]
-    return [TaskWork(tick, plan.planned_s, {}, {}, _schemas(book, (work,)), (work,)) for work in works]
+    works = [lane_work(plan, book, *take) for take in plan.takes if graph[take[0]].writer is not None]
+    return lane_tasks(book, tick, plan.planned_s, [[work] for work in works])
 
 
-def _lane_work(plan: Plan, book: Book, operator: str, lane: int, rows: int) -> LaneWork:
+def lane_work(plan: Plan, book: Book, operator: str, lane: int, rows: int) -> LaneWork:
     service_s = plan.service_s.get(operator)
     slices = tuple(book.queue(LaneId(operator, lane)).peek(rows))
     chunk = FIRST_TRY if service_s is None else max(1, int(CHUNK_S / max(service_s, 1e-9)))
@@ -213,7 +232,7 @@ def left_after(plan: Plan, book: Book) -> dict[LaneId, int]:
     return {lane: len(queue) - taken.get(lane, 0) for lane, queue in book.lanes.items()}
 
 
-def _pack(works: list[tuple[float, LaneWork | SourceWork]], cores: int) -> list[list[LaneWork | SourceWork]]:
+def pack(works: list[tuple[float, LaneWork | SourceWork]], cores: int) -> list[list[LaneWork | SourceWork]]:
     """Those with much work alone; the rest, largest first, each into the task that has least so far."""
     alone = [[work] for seconds, work in works if seconds >= SHARED_TASK_S]
     small = [(seconds, work) for seconds, work in works if seconds < SHARED_TASK_S]

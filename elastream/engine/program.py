@@ -6,7 +6,6 @@ It travels inside the data source as bytes and is opened once per worker process
 import sys
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -14,7 +13,7 @@ from pyspark import cloudpickle
 from elastream.engine.settings import Settings
 from elastream.engine.sources import Replay
 from elastream.lanes import Store
-from elastream.topology import Graph, parse_schema
+from elastream.topology import Graph, Kind, Operator, parse_schema
 from elastream.workload import Arrivals
 
 DEAD_LETTERS = "dead-letters"
@@ -35,18 +34,21 @@ class Program:
 
     def to_bytes(self) -> bytes:
         """With the driver's search path, so that workers on this machine find the modules that the functions are in."""
-        operators = tuple(replace(o, source=_travelling(o.source), writer=None) for o in self.graph.operators)
+        operators = tuple(_travelling(operator) for operator in self.graph.operators)
         program = replace(self, graph=replace(self.graph, operators=operators))
         data: bytes = cloudpickle.dumps((sys.path, cloudpickle.dumps(program)))  # type: ignore[no-untyped-call]
         return data
 
 
-def _travelling(source: Any) -> Any:
-    """What a worker needs of a source: not how a DataFrame is opened, nor when all the tuples of a workload are due.
+def _travelling(operator: Operator) -> Operator:
+    """What a worker needs of an operator: not how a DataFrame is opened, nor when all the tuples of a workload are due.
 
-    Writers do not travel either: Spark knows them, and they may hold passwords.
+    Writers and the functions of dataframe operators do not travel either: Spark knows them, and writers may hold passwords.
     """
-    return replace(source, arrivals=Arrivals((0.0,), (0.0,))) if isinstance(source, Replay) else None
+    source = operator.source
+    made = replace(source, arrivals=Arrivals((0.0,), (0.0,))) if isinstance(source, Replay) else None
+    function = None if operator.kind is Kind.DATAFRAME else operator.function
+    return replace(operator, function=function, source=made, writer=None)
 
 
 @lru_cache(maxsize=16)

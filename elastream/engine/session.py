@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,18 @@ CLUSTER_SETTINGS = {
     "spark.standalone.executorRemoveDelayOnDisconnection": "1s",
 }
 """What a session on a cluster has besides."""
+
+FRAME_SETTINGS = {
+    # What a user's DataFrame does to many rows is worth compiling.
+    "spark.sql.codegen.wholeStage": "true",
+    # Spark's other store keeps all of the state on the heap, and cannot be rescaled.
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    # A commit writes what changed, not the files of the whole store.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+"""Besides, for a query with dataframe operators."""
 
 NEEDED = ("spark.python.daemon.module",)
 
@@ -103,3 +117,19 @@ def check_session(spark: SparkSession) -> None:
                 f"spark session: {name} must be {TICK_SETTINGS[name]!r}; build the session with "
                 "elastream.session(), or pass elastream.TICK_SETTINGS to its builder"
             )
+
+
+@contextmanager
+def settings_of_query(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """A query that is started in this block has these settings; the session keeps its own."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)

@@ -31,12 +31,17 @@ class Settings:
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
     """A tuple on which an operator raises is put aside with its error (counted), or ends the run."""
 
+    state_partitions: int = 4
+    """Into how many parts Spark cuts the state of dataframe operators, when a base is new; later `handle.rescale_state` does."""
+
     def __post_init__(self) -> None:
         for name in ("budget_s", "max_budget_s", "heartbeat_s"):
             if not getattr(self, name) > 0:
                 raise SettingError(f"{name} must be more than 0, got {getattr(self, name)}")
         if self.max_budget_s < self.budget_s:
             raise SettingError(f"max_budget_s must be at least budget_s {self.budget_s}, got {self.max_budget_s}")
+        if self.state_partitions < 1:
+            raise SettingError(f"state_partitions must be 1 or more, got {self.state_partitions}")
         if self.q_size is not None and self.q_size < 1:
             raise SettingError(f"q_size must be 1 or more, got {self.q_size}; None means no limit")
         if self.t_out_s is not None and not self.t_out_s > 0:

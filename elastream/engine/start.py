@@ -11,17 +11,28 @@ from pyspark.sql.streaming.query import StreamingQuery
 from elastream.control import ControlLoop, Guards, Journal, Policy, checked_td
 from elastream.engine.base_id import base_id
 from elastream.engine.benchmark import benchmark
-from elastream.engine.branches import ROUTING, branch
+from elastream.engine.branches import branch
+from elastream.engine.checkpoints import Checkpoint
 from elastream.engine.driver import Driver
 from elastream.engine.executors import await_executor, capacity_of, check_executors
+from elastream.engine.frame_task import ROUTING
+from elastream.engine.frames import Frames, keep_branches
 from elastream.engine.handle import Handle
 from elastream.engine.jars import check_jars
 from elastream.engine.masters import is_local
 from elastream.engine.plant import EnginePlant
 from elastream.engine.program import Program
-from elastream.engine.session import check_session, chosen_master, is_submitted, tick_session
+from elastream.engine.session import (
+    FRAME_SETTINGS,
+    check_session,
+    chosen_master,
+    is_submitted,
+    settings_of_query,
+    tick_session,
+)
 from elastream.engine.settings import Settings
 from elastream.engine.sources import Replay, Stream
+from elastream.engine.state_rescale import undo_unfinished
 from elastream.engine.tick_source import Mailbox, tick_source
 from elastream.engine.work import Receipt
 from elastream.engine.writing import Writing
@@ -79,7 +90,8 @@ def run(
             sink.writer.check(sink.name, sink.schema)
     workdir = tempfile.mkdtemp(prefix="elastream-driver-")
     mailbox = Mailbox(workdir)
-    checkpoint_at = _checkpoint(graph, store, checkpoint, workdir)
+    streams = any(isinstance(source.source, Stream) for source in graph.sources)
+    checkpoint_at = _checkpoint(streams, store, checkpoint, workdir)
     session = spark or tick_session(master, lanes)
     driver = Driver(graph, settings, store, mailbox, capacity=capacity_of(session), td_s=td_s)
     try:
@@ -96,16 +108,22 @@ def run(
 
         writing = Writing(session, program)
         driver.at_close.append(writing.close)
+        frames = Frames(session, program, workdir, f"elastream-lanes-{uuid.uuid4().hex}")
+        driver.stateful = frames.stateful
+        if frames.stateful:
+            checkpoint_at = _checkpoint(True, store, checkpoint, workdir)
+            keep_branches(store, graph)
+            undo_unfinished(store, Checkpoint(session, checkpoint_at))
 
         def start() -> StreamingQuery:
-            return _start(session, driver, writing, workdir, checkpoint_at, program)
+            return _start(session, driver, writing, frames, workdir, checkpoint_at, program)
 
         query = start()
     except BaseException:
         driver.close()
         shutil.rmtree(workdir, ignore_errors=True)
         raise
-    return Handle(graph, base, driver, query, session, workdir, start, loop, timed)
+    return Handle(graph, base, driver, query, session, workdir, start, checkpoint_at, loop, timed)
 
 
 def _loop(driver: Driver, policy: Policy, td_s: float, guards: Guards, store: Store) -> ControlLoop:
@@ -116,7 +134,13 @@ def _loop(driver: Driver, policy: Policy, td_s: float, guards: Guards, store: St
 
 
 def _start(
-    spark: SparkSession, driver: Driver, writing: Writing, workdir: str, checkpoint: str, program: Program
+    spark: SparkSession,
+    driver: Driver,
+    writing: Writing,
+    frames: Frames,
+    workdir: str,
+    checkpoint: str,
+    program: Program,
 ) -> StreamingQuery:
     graph, travelling = program.graph, program.to_bytes()
     name = f"elastream-ticks-{uuid.uuid4().hex}"
@@ -124,36 +148,48 @@ def _start(
     frame = spark.readStream.format(name).load()
     for source, rows in driver.streams.frames(spark, driver.book).items():
         frame = frame.union(branch(graph[source], rows, travelling))
+    for receipts_of in frames.branches:
+        frame = frame.union(receipts_of)
     queries: list[StreamingQuery] = []
 
     def tick(batch: DataFrame, number: int) -> None:
         # The same for as long as the checkpoint is.
         query = spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
         if driver.is_applied(query, number):
+            if frames.stateful:
+                # Spark's state of this batch may not be there; what comes of it is.
+                spark.sparkContext.setLocalProperty(ROUTING, "")
+                batch.collect()
             return
-        if driver.parked.is_set() or driver.restart.is_set():
+        if driver.parked.is_set() or driver.restart.is_set() or driver.paused.is_set():
             # Asked to stop, and Spark was quicker to begin a batch than we to stop the query: it will be read again.
             raise RunFailed("the run is over")
         try:
             driver.check_checkpoint(query)
-            if driver.streams:
+            if driver.streams or frames:
                 spark.sparkContext.setLocalProperty(ROUTING, driver.routing())
+            if driver.streams:
                 driver.streams.hear(_newest_report(queries))
+            frames.forget()
             with writing.beside(driver.writes()) as written:
                 receipts = [Receipt.from_json(row.receipt) for row in batch.collect()]
                 receipts += written()
+            receipts += frames.receipts(driver.frame_tasks)
             driver.finish_tick(query, number, receipts)
         except BaseException as error:
             driver.error = driver.error or error
             raise
 
-    queries.append(
-        frame.writeStream.foreachBatch(tick)
-        .option("checkpointLocation", checkpoint)
-        .queryName(f"{graph.name}-{uuid.uuid4().hex[:8]}")
-        .trigger(processingTime="0 seconds")
-        .start()
-    )
+    asked = FRAME_SETTINGS | {"spark.sql.shuffle.partitions": str(program.settings.state_partitions)} if frames else {}
+    with settings_of_query(spark, asked):
+        queries.append(
+            frame.writeStream.foreachBatch(tick)
+            .outputMode(frames.output_mode)
+            .option("checkpointLocation", checkpoint)
+            .queryName(f"{graph.name}-{uuid.uuid4().hex[:8]}")
+            .trigger(processingTime="0 seconds")
+            .start()
+        )
     return queries[0]
 
 
@@ -163,13 +199,13 @@ def _newest_report(queries: list[StreamingQuery]) -> str | None:
     return None if report is None else str(report.json())
 
 
-def _checkpoint(graph: Graph, store: Store, asked: str | None, workdir: str) -> str:
+def _checkpoint(lasts: bool, store: Store, asked: str | None, workdir: str) -> str:
     """Where Spark's checkpoint is.
 
     With replays only the ledger knows everything, and the checkpoint is thrown away with the process. The offsets of
-    streaming DataFrames are Spark's: their checkpoint must last as long as the base.
+    streaming DataFrames and the state of dataframe operators are Spark's: their checkpoint must last as long as the base.
     """
-    if not any(isinstance(source.source, Stream) for source in graph.sources):
+    if not lasts:
         return f"file://{workdir}/checkpoint"
     if asked is None and not store.is_local:
         raise SettingError(

@@ -98,6 +98,27 @@ def take_lane(program: Program, store: Store, work: TaskWork, deliver: Deliver) 
     return task.receipt
 
 
+def read_lanes(
+    program: Program, store: Store, work: TaskWork
+) -> tuple[Iterator[pa.RecordBatch], Callable[[], Receipt]]:
+    """The rows of lanes that Spark serves, and the receipt, to be asked for when they have been read."""
+    task = _Task(program, store, work)
+    return (batch for lane in work.lanes for batch in task.take(lane)), task.receipt
+
+
+def route_results(
+    program: Program, store: Store, work: TaskWork, operator: str, sender: int, batches: Iterator[pa.RecordBatch]
+) -> Receipt:
+    """What Spark made of them goes on to lanes. Which lane a row came from is not known any more."""
+    task = _Task(program, store, work)
+    try:
+        for batch in batches:
+            task.give(operator, sender, batch)
+        return task.receipt()
+    except ElastreamError as error:
+        return Receipt.failed(error)
+
+
 class _Task:
     """Collects, over all the work of a task, what goes to which lane."""
 
@@ -160,13 +181,32 @@ class _Task:
         self._receipts.append(receipt)
         receipt.busy_s, receipt.cpu_s = time.perf_counter() - started[0], time.thread_time() - started[1]
         self.served_s += receipt.busy_s
-        chain = self._graph.chain(source)
-        members = [receipt, *(OperatorReceipt(member.name, part) for member in chain[1:])]
+        self._pass_on(receipt, batch)
+
+    def _pass_on(self, receipt: OperatorReceipt, batch: pa.RecordBatch) -> None:
+        """From the head of a chain through what is chained to it, then to lanes."""
+        chain = self._graph.chain(receipt.operator)
+        members = [receipt, *(OperatorReceipt(member.name, receipt.lane) for member in chain[1:])]
         self._receipts += members[1:]
         made = batch
         for member, its in zip(chain[1:], members[1:], strict=True):
             made = self._run(member, its, made)
         self._route(members[-1], made)
+
+    def take(self, work: LaneWork) -> Iterator[pa.RecordBatch]:
+        """All that is planned of a lane: Spark's state must see the same rows when a tick is repeated."""
+        receipt = OperatorReceipt(work.operator, work.lane)
+        self._receipts.append(receipt)
+        for batch in self._read(work):
+            receipt.consumed += batch.num_rows
+            in_time = self._in_time(receipt, batch)
+            receipt.processed += in_time.num_rows
+            yield in_time
+
+    def give(self, operator: str, sender: int, batch: pa.RecordBatch) -> None:
+        receipt = OperatorReceipt(operator, sender, emitted=batch.num_rows)
+        self._receipts.append(receipt)
+        self._pass_on(receipt, with_due(batch, time.time()))
 
     def serve(self, work: LaneWork) -> None:
         """Run a lane's operator, and those chained to it, until the tuples or the time are used up."""

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,11 @@ class Mail:
     not_before_s: float
     """When nothing waits, the tick comes only then."""
     tasks: tuple[str, ...]
+    lanes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Per dataframe operator, the tasks that read its lanes."""
+    again_entry: int = -1
+    again: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The same of an entry before, for a batch that Spark repeats although the ledger has it."""
 
 
 class Mailbox:
@@ -45,7 +50,8 @@ class Mailbox:
 
     def get(self) -> Mail:
         document = json.loads(self._path.read_text(encoding="utf-8"))
-        return Mail(document["entry"], document["not_before_s"], tuple(document["tasks"]))
+        named = {key: {name: tuple(its) for name, its in document[key].items()} for key in ("lanes", "again")}
+        return Mail(**{**document, "tasks": tuple(document["tasks"]), **named})
 
 
 def tick_source(name: str, mailbox: str, program: bytes) -> type[DataSource]:

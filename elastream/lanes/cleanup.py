@@ -1,6 +1,7 @@
 """Clean-up of segments: those whose tuples are consumed, and those that no entry ever named."""
 
 from collections import deque
+from collections.abc import Iterable
 
 from elastream.lanes.book import Book
 from elastream.lanes.segments import FOLDER
@@ -29,8 +30,9 @@ class Cleanup:
         if book.tick % SWEEP_EVERY == 0:
             self.sweep(book)
 
-    def sweep(self, book: Book) -> int:
-        """Remove segments of ticks that are committed but that nothing names; says how many."""
+    def sweep(self, book: Book, keep: Iterable[str] = ()) -> int:
+        """Remove segments of ticks that are committed but that nothing names; says how many. Those to keep go a little later."""
+        self._freed.extend((book.tick, segment) for segment in keep)
         named = book.segments() | {segment for _, segment in self._freed}
         orphans = [
             f"{FOLDER}/{name}"

@@ -24,6 +24,7 @@ def checked_graph(name: str, operators: Sequence[Operator], edges: Sequence[Edge
         _ends(graph, operator)
         _inputs(graph, operator)
         _chaining(graph, operator)
+        _dataframe(graph, operator)
     for edge in graph.edges:
         _grouping(graph, edge)
     return graph
@@ -137,6 +138,23 @@ def _chaining(graph: Graph, operator: Operator) -> None:
         raise TopologyError(f"output {operator.name!r}: an output is a lane to read from; remove chain=True")
     if operator.writer is not None:
         raise TopologyError(f"sink {operator.name!r}: Spark writes what waits in its lanes; remove chain=True")
+
+
+def _dataframe(graph: Graph, operator: Operator) -> None:
+    """Spark runs its function, not a task of ours: nothing of a task applies to it."""
+    if operator.kind is not Kind.DATAFRAME:
+        return
+    for word, given in (("chain", operator.chained), ("waits", operator.waits)):
+        if given:
+            raise TopologyError(
+                f"operator {operator.name!r}: Spark serves what waits in a dataframe's lanes; remove {word}=True"
+            )
+    for member in graph.chain(operator.name)[1:]:
+        if member.kind is Kind.SINK:
+            raise TopologyError(
+                f"sink {member.name!r}: chained behind the dataframe {operator.name!r}, whose rows come in another order when "
+                "a tick is repeated; remove chain=True"
+            )
 
 
 def _grouping(graph: Graph, edge: Edge) -> None:

@@ -24,6 +24,7 @@ class Kind(StrEnum):
     FILTER = "filter"
     BATCH = "batch"
     PANDAS = "pandas"
+    DATAFRAME = "dataframe"
     SINK = "sink"
     OUTPUT = "output"
 
@@ -68,6 +69,14 @@ class Operator:
 
     writer: Any = None
     """How Spark writes a sink that has no function: see `elastream.sinks`."""
+
+    updates: bool = False
+    """Of a dataframe operator: True when it gives a row again whenever it changes, not once when it is final."""
+
+    @property
+    def by_spark(self) -> bool:
+        """True when Spark itself serves what waits in the lanes, and not a task of ours."""
+        return self.kind is Kind.DATAFRAME or self.writer is not None
 
 
 @dataclass(frozen=True)

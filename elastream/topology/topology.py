@@ -67,6 +67,15 @@ class Topology:
         """`function(frame: pandas.DataFrame) -> pandas.DataFrame`."""
         return self._add(name, Kind.PANDAS, function, **how)
 
+    def dataframe(self, name: str, function: Function, *, updates: bool = False, **how: Any) -> "Topology":
+        """`function(frame: DataFrame) -> DataFrame`: anything that Spark can do with a stream, state included.
+
+        It is called once, when the run starts. The frame has the columns that enter and `_due`, the time a tuple was due; a
+        result that keeps `_due` keeps its latency. Aggregations give a row when the watermark says it is final, or with
+        `updates=True` whenever it changes.
+        """
+        return self._add(name, Kind.DATAFRAME, function, updates=updates, **how)
+
     def sink(self, name: str, to: Any, **how: Any) -> "Topology":
         """Write outside: by `function(batch: pyarrow.RecordBatch, delivery: Delivery)`, or by Spark, as `elastream.sinks` says.
 
@@ -114,6 +123,7 @@ class Topology:
         chain: bool = False,
         waits: bool = False,
         writer: Any = None,
+        updates: bool = False,
     ) -> "Topology":
         self._open(name)
         before = [after] if isinstance(after, str) else list(after)
@@ -146,6 +156,7 @@ class Topology:
                 chained=chain,
                 waits=waits,
                 writer=writer,
+                updates=updates,
             )
         )
         for predecessor in before:
