@@ -130,22 +130,22 @@ def test_a_window_comes_once_when_the_watermark_has_passed_it(spark: SparkSessio
     assert audit.problems == () and audit.queued == 0
 
 
-class RunningTotal(StatefulProcessor):
+def running_total(frame: DataFrame) -> DataFrame:
     """Per key, the sum of all ids so far."""
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._total = handle.getValueState("total", "total long")
+    # A class in here travels whole: Spark's workers do not know this module.
+    class RunningTotal(StatefulProcessor):
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self._total = handle.getValueState("total", "total long")
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        total = (self._total.get() or (0,))[0] + sum(int(frame["id"].sum()) for frame in rows)
-        self._total.update((total,))
-        yield pd.DataFrame({"key": [key[0]], "total": [total]})
+        def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
+            total = (self._total.get() or (0,))[0] + sum(int(frame["id"].sum()) for frame in rows)
+            self._total.update((total,))
+            yield pd.DataFrame({"key": [key[0]], "total": [total]})
 
-    def close(self) -> None:
-        pass
+        def close(self) -> None:
+            pass
 
-
-def running_total(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").transformWithStateInPandas(RunningTotal(), "key long, total long", "Append", "none")
 
 
