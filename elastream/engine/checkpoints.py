@@ -44,7 +44,7 @@ class Checkpoint:
         while folders:
             # One call for a folder: one for each file would take a second for a thousand of them.
             listed = self._files.listStatus(self._jvm.org.apache.hadoop.fs.Path(folders.pop()))
-            for path, is_folder in _LISTED.findall(self._jvm.java.util.Arrays.toString(listed)):
+            for path, is_folder in _LISTED.findall(self._jvm.org.apache.commons.lang3.ArrayUtils.toString(listed)):
                 if is_folder == "true":
                     folders.append(path)
                 else:

@@ -8,7 +8,11 @@ _JAVA = ("org.", "java.", "scala.", "com.", "pyspark.")
 
 def java_reason(error: BaseException) -> str:
     """What was thrown first and what caused it last; of a Python worker, what the user's function raised."""
-    said = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = str(error)
+    while (cause := getattr(error, "cause", None)) is not None:
+        # What PySpark keeps apart from the message.
+        text, error = f"{text}\nCaused by: {cause}", cause
+    said = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in said if not line.startswith(("at ", "... ", "An error occurred while calling"))]
     causes = [line for line in named if line.startswith("Caused by: ")]
     raised = [line for line in named if _PYTHON.fullmatch(line) and not line.startswith(_JAVA)]
