@@ -20,7 +20,7 @@ from elastream.bench.spark_plant import SparkPlant
 from elastream.bench.suite import Suite
 from elastream.engine import Handle
 from elastream.engine.measure import Tick
-from elastream.engine.session import cores_of
+from elastream.engine.executors import capacity_of
 from elastream.scoring import Record
 from elastream.simulator.profile import Machine, Profile
 
@@ -45,7 +45,7 @@ def test_a_simulated_run_is_like_the_run_it_was_calibrated_with(
 
     (measured,) = run_suite(Suite("spark", "measured", (scenario,)), SparkPlant(watch), tmp_path / "spark", print)
     graph = load_app("tweets", scenario.arrivals(), {"database": str(tmp_path / "unused"), "pool": 3})
-    warm, cores = ticks[WARM_TICKS:], cores_of(spark)
+    warm, cores = ticks[WARM_TICKS:], capacity_of(spark)().cores
     overhead_s = [tick.overhead_s for tick in warm]
     machine = Machine(cores, median(overhead_s), 0.0, 0.0, stdev(overhead_s) / median(overhead_s), READS_AT, 3.0)
     profile = Profile(machine, {"tweets": operator_times(graph, warm)})

@@ -322,7 +322,7 @@ class Driver:
         stands = over or self._restarting or self._pausing
         wait_until = math.inf if stands else 0.0 if warm else self._next_due()
         self._not_before_s = wait_until
-        frames = make_frames(self._graph, self._plan, self._book, self._book.tick + 1, self._cores)
+        frames = make_frames(self._graph, self._plan, self._book, self._book.tick + 1, self._capacity.cores)
         self.frame_tasks = {name: len(its) for name, its in frames.items()}
         self._mailbox.put(
             Mail(
