@@ -42,7 +42,7 @@ def look_up(row):
 
 
 app = Topology("lookups")
-app.source("requests", sources.replay(workload.steps([50, 500, 50], seconds=9)))
+app.source("requests", sources.replay(workload.steps([50, 500, 50, 50], seconds=10)))
 app.map("look_up", look_up, after="requests", replicas=(1, 8), waits=True)
 app.output("answers", after="look_up")
 

@@ -70,7 +70,8 @@ class Cluster:
 
     def kill_executor(self) -> None:
         """The process alone: its worker starts another one."""
-        pids = [pid for worker in self._workers for pid in _executors_of(worker.pid)]
+        applications = [application["id"] for application in (self.state() or {})["activeapps"]]
+        pids = [pid for worker in self._workers for pid in _executors_of(worker.pid, applications)]
         assert pids, "no executor to kill"
         os.kill(pids[0], signal.SIGKILL)
 
@@ -123,24 +124,25 @@ def spark_cluster() -> Iterator[Cluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def session_members(session: int) -> list[int]:
+def _members(session: int) -> list[int]:
     """All processes of a session, however deep below its leader."""
     return [pid for pid, its in _sessions().items() if its == session]
 
 
 def _kill_session(session: int) -> None:
-    while pids := session_members(session):
+    while pids := _members(session):
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)
 
 
-def _executors_of(worker: int) -> list[int]:
+def _executors_of(worker: int, applications: list[str]) -> list[int]:
     found = []
-    for pid in session_members(worker):
+    for pid in _members(worker):
         with suppress(OSError):
-            if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            if "--app-id" in words and words[words.index("--app-id") + 1] in applications:
                 found.append(pid)
     return found
 

@@ -25,7 +25,7 @@ def test_the_tweets_are_sized_by_psps_on_the_cluster_and_an_executor_may_die(clu
         "--report",
         str(tmp_path / "report"),
     ]
-    words += ["--trace", "steps:rates=40/160/40,seconds=9", "--policy", "psps", "--td", "2", "--service-ms", "5"]
+    words += ["--trace", "steps:rates=40/240/40,seconds=9", "--policy", "psps", "--td", "2", "--service-ms", "5"]
     words += ["--pool", "4", "--database", str(tmp_path / "results.sqlite"), "--json"]
     with subprocess.Popen(
         [sys.executable, "-m", "elastream.cli.main", "run", *words],
@@ -41,14 +41,16 @@ def test_the_tweets_are_sized_by_psps_on_the_cluster_and_an_executor_may_die(clu
             if re.match(r"tick \d+  in \d+/s  out [1-9]", line):
                 cluster.kill_executor()
                 break
+        else:
+            raise AssertionError("".join(said))
         threading.Thread(target=lambda: said.extend(process.stderr or ()), daemon=True).start()
         printed = process.stdout.read()
         assert process.wait(PATIENCE_S) == 0, "".join(said)
     report = json.loads(printed)
-    assert report["events"] == {"entered": 720, "finished": 720, "dropped": 0, "queued": 0, "duplicates": 0}
+    assert report["events"] == {"entered": 960, "finished": 960, "dropped": 0, "queued": 0, "duplicates": 0}
     assert report["rescales"] > 0
     with sqlite3.connect(tmp_path / "results.sqlite") as results:
-        assert results.execute("SELECT count(*), count(DISTINCT id) FROM tweets").fetchone() == (720, 720)
+        assert results.execute("SELECT count(*), count(DISTINCT id) FROM tweets").fetchone() == (960, 960)
 
 
 def test_the_example_runs_by_spark_submit_as_its_head_says(cluster: Cluster, tmp_path: Path) -> None:

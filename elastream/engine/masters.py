@@ -16,7 +16,8 @@ def is_local(master: str) -> bool:
 
 def is_on_loopback(master: str) -> bool:
     """True for a standalone cluster that cannot leave this machine."""
-    return any(host in ("127.0.0.1", "localhost") for host, _ in _addresses(master))
+    hosts = {host for host, _ in _addresses(master)}
+    return bool(hosts) and hosts <= {"127.0.0.1", "localhost", "::1"}
 
 
 def check_master(master: str) -> None:
