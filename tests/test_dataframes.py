@@ -88,9 +88,8 @@ def test_projections_pandas_udfs_and_static_joins_flow_like_any_operator(spark: 
     )
     flow.filter("odd", lambda row: row["id"] % 2, after="enrich", chain=True)
     flow.batch("after", same, after="odd", grouping=groupings.fields("name"), replicas=3).output("out", after="after")
-    with run(flow, str(tmp_path), spark=spark) as handle:
-        handle.scale("enrich", 4)
-        finish(handle)
+    with run(flow, str(tmp_path), spark=spark, policy="psps", td_s=1.0, benchmark_s=0.5) as handle:
+        finish(handle, 240)
         rows = handle.output("out").to_pylist()
         audit, totals = handle.audit(), handle.book.totals
     kept = [n for n in range(3000) if n % 3 and n % 2]
@@ -109,10 +108,10 @@ def test_replicas_change_while_it_flows_and_every_one_serves(spark: SparkSession
     flow = numbers(20_000, seconds=3).dataframe("work", lambda frame: frame, after="in", replicas=(1, 4))
     flow.output("out", after="work")
     with run(flow, str(tmp_path), spark=spark) as handle:
-        wait_for(lambda: handle.observe(60).operators["work"].processed)
+        wait_for(lambda: handle.observe(60).operators["work"].processed, 180)
         handle.scale("work", 4)
         wait_for(lambda: handle.observe().operators["work"].replicas == 4)
-        finish(handle)
+        finish(handle, 240)
         lanes = handle.observe(600).operators["work"].lanes
         assert ids_of(handle) == each_once(20_000)
     assert [lane.processed > 0 for lane in lanes] == [True] * 4
@@ -123,7 +122,7 @@ def test_a_window_comes_once_when_the_watermark_has_passed_it(spark: SparkSessio
     flow = seconds(4000).dataframe("count", per_minute, after="in", schema=PER_MINUTE, replicas=2)
     flow.output("out", after="count")
     with run(flow, str(tmp_path), spark=spark) as handle:
-        finish(handle)
+        finish(handle, 240)
         rows = handle.output("out").to_pylist()
         audit = handle.audit()
     assert minutes_of(rows) == expected_minutes(4000)
@@ -154,10 +153,10 @@ def test_the_state_of_transform_with_state_goes_on_after_a_stop(spark: SparkSess
     flow.output("out", after="total")
     settings = Settings(q_size=400)
     with run(flow, str(tmp_path), spark=spark, settings=settings) as handle:
-        wait_for(lambda: handle.observe(60).operators["total"].processed)
+        wait_for(lambda: handle.observe(60).operators["total"].processed, 180)
     assert handle.book.totals["total"]["processed"] < 3000
     with run(flow, str(tmp_path), spark=spark, settings=settings) as handle:
-        finish(handle)
+        finish(handle, 240)
         rows = handle.output("out").to_pylist()
     last = Counter[int]()
     for row in rows:
@@ -173,7 +172,7 @@ def test_counts_without_a_watermark_are_given_whenever_they_change(spark: SparkS
     flow = seconds(2000).dataframe("count", counted, after="in", schema="key long, count long", updates=True)
     flow.output("out", after="count")
     with run(flow, str(tmp_path), spark=spark, settings=Settings(q_size=500)) as handle:
-        finish(handle)
+        finish(handle, 240)
         rows = handle.output("out").to_pylist()
     assert len(rows) > 10
     assert {key: max(row["count"] for row in rows if row["key"] == key) for key in range(10)} == dict.fromkeys(
@@ -204,7 +203,7 @@ def test_a_function_that_cannot_be_run_is_refused_at_the_start(
     with pytest.raises(TopologyError, match=message):
         run(flow, str(tmp_path), spark=spark)
     with run(seconds(5).output("out", after="in"), str(tmp_path), spark=spark) as handle:
-        finish(handle)
+        finish(handle, 240)
 
 
 def test_what_does_not_go_together_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -240,18 +239,18 @@ def test_a_function_that_raises_stops_the_run_and_a_mended_one_goes_on_with_ever
         spark=spark,
     )
     with pytest.raises(RunFailed, match=r"tick \d+ failed, nothing of it was applied: .*ValueError: no 77") as failed:
-        handle.await_end(60)
+        handle.await_end(240)
     assert "\n" not in str(failed.value)
     mended = numbers(500).dataframe("work", lambda frame: frame, after="in", replicas=2).output("out", after="work")
     with run(mended, str(tmp_path), spark=spark) as again:
-        finish(again)
+        finish(again, 240)
         assert ids_of(again) == each_once(500)
 
 
 def test_what_is_too_old_is_dropped_before_spark_sees_it(spark: SparkSession, tmp_path: Path) -> None:
     flow = numbers(1000, seconds=0.1).dataframe("work", lambda frame: frame, after="in").output("out", after="work")
     with run(flow, str(tmp_path), spark=spark, settings=Settings(t_out_s=1e-6)) as handle:
-        finish(handle)
+        finish(handle, 240)
         audit = handle.audit()
     assert (audit.entered, audit.dropped, audit.finished, audit.problems) == (1000, 1000, 0, ())
     assert handle.book.totals["work"]["late"] == 1000
@@ -260,7 +259,7 @@ def test_what_is_too_old_is_dropped_before_spark_sees_it(spark: SparkSession, tm
 def test_a_base_with_state_keeps_its_branches(spark: SparkSession, tmp_path: Path) -> None:
     flow = seconds(100).dataframe("count", per_minute, after="in", schema=PER_MINUTE).output("out", after="count")
     with run(flow, str(tmp_path), spark=spark) as handle:
-        finish(handle)
+        finish(handle, 240)
     other = seconds(100).dataframe("tally", per_minute, after="in", schema=PER_MINUTE).output("out", after="tally")
     with pytest.raises(
         SettingError, match=r"dataframe operators \['count'\], this topology has \['tally'\]; put them back"
@@ -288,7 +287,7 @@ def test_state_is_rescaled_while_it_flows_taken_back_on_any_doubt_and_undone_aft
 ) -> None:
     base, settings = str(tmp_path), Settings(q_size=300, state_partitions=2)
     with run(two_with_state(6000), base, spark=spark, settings=settings) as handle:
-        wait_for(lambda: handle.observe(60).operators["total"].processed)
+        wait_for(lambda: handle.observe(60).operators["total"].processed, 180)
         done = handle.rescale_state("count", 3)
         assert (done.before, done.after, done.problem) == (2, 3, "")
         assert {its.kind for its in done.stores} == {"stateStoreSave", "transformWithStateInPandasExec"}
@@ -321,7 +320,7 @@ def test_state_is_rescaled_while_it_flows_taken_back_on_any_doubt_and_undone_aft
     with run(two_with_state(6000), base, spark=spark, settings=settings) as handle:
         assert not (tmp_path / state_rescale.UNFINISHED).exists()
         assert Checkpoint(spark, f"file://{tmp_path}/checkpoint").partitions(handle.book.batch) == 3
-        finish(handle)
+        finish(handle, 240)
         check_both(handle, 6000)
         assert handle.audit().problems == ()
 

@@ -1,7 +1,7 @@
 """Service times before the stream flows: a few of its tuples go through the operators in one worker, and are thrown away.
 
-Sinks are left out, for they write outside; they are timed by the first tuples of the stream. So is everything behind a
-streaming DataFrame, whose tuples cannot be had twice.
+Sinks are left out, for they write outside; they are timed by the first tuples of the stream. So are dataframe operators,
+which Spark runs, and everything behind them or behind a streaming DataFrame, whose tuples cannot be had twice.
 """
 
 import time
@@ -40,7 +40,7 @@ def _time_all(program: bytes, totals: dict[str, int], seconds: float) -> dict[st
             given[operator.name] = _sample(operator.source, min(SAMPLE, totals[operator.name]))
         inputs = [given[edge.source] for edge in graph.edges_into(operator.name) if edge.source in given]
         rows = sum(batch.num_rows for batch in inputs)
-        if not rows or operator.kind.ends_the_graph:
+        if not rows or operator.kind.ends_the_graph or operator.by_spark:
             continue
         batch = pa.Table.from_batches(inputs).combine_chunks().to_batches()[0]
         try:

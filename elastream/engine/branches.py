@@ -41,6 +41,8 @@ def _router(
         assert context is not None
         routing = context.getLocalProperty(ROUTING)
         if not routing:
+            for _ in batches:
+                pass
             return
         work = TaskWork.from_json(routing)
         receipt = route_batch(*load_program(program), work, source, (batch.cast(schema) for batch in batches))

@@ -15,7 +15,6 @@ class Checkpoint:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.path = path
-        self._spark = spark
         jvm: Any = spark._jvm
         self._jvm = jvm
         self._root = jvm.org.apache.hadoop.fs.Path(path)
@@ -33,7 +32,11 @@ class Checkpoint:
 
     def partitions(self, batch: int) -> int:
         """Into how many parts the state was cut in this batch."""
-        lines = [row.value for row in self._spark.read.text(f"{self.path}/offsets/{batch}").collect()]
+        stream = self._files.open(self._jvm.org.apache.hadoop.fs.Path(f"{self.path}/offsets/{batch}"))
+        try:
+            lines = self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8").splitlines()
+        finally:
+            stream.close()
         settings = next(json.loads(line)["conf"] for line in lines if line.startswith('{"batchWatermarkMs"'))
         return int(settings["spark.sql.shuffle.partitions"])
 

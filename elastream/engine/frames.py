@@ -128,7 +128,7 @@ class _Branch:
 
 
 def keep_branches(store: Store, graph: Graph) -> None:
-    """Spark knows state and offsets by their places in the query: with state, a base keeps its branches for ever."""
+    """Spark knows state and offsets by their places in the query: a base with a checkpoint keeps its branches for ever."""
     kept = [s.name for s in graph.sources if isinstance(s.source, Stream)]
     kept += [operator.name for operator in graph.operators if operator.kind is Kind.DATAFRAME]
     if not store.exists(BRANCHES):
@@ -137,8 +137,8 @@ def keep_branches(store: Store, graph: Graph) -> None:
     before = unseal("branches", store.read(BRANCHES), f"{store}/{BRANCHES}")["branches"]
     if before != kept:
         raise SettingError(
-            f"base {store}: its state belongs to streaming sources and dataframe operators {before}, this topology has {kept}; "
-            "put them back in that order, or begin with a new base"
+            f"base {store}: its checkpoint belongs to streaming sources and dataframe operators {before}, this topology has "
+            f"{kept}; put them back in that order, or begin with a new base"
         )
 
 

@@ -112,8 +112,9 @@ def run(
         driver.stateful = frames.stateful
         if frames.stateful:
             checkpoint_at = _checkpoint(True, store, checkpoint, workdir)
-            keep_branches(store, graph)
             undo_unfinished(store, Checkpoint(session, checkpoint_at))
+        if frames and (streams or frames.stateful):
+            keep_branches(store, graph)
 
         def start() -> StreamingQuery:
             return _start(session, driver, writing, frames, workdir, checkpoint_at, program)

@@ -85,7 +85,8 @@ def _rescaled(
 ) -> tuple[tuple[StoreReceipt, ...], str]:
     """What was counted, and what is wrong, if anything is."""
     try:
-        with settings_of_query(spark, FRAME_SETTINGS):
+        # What is shuffled in counting is a row for each store.
+        with settings_of_query(spark, FRAME_SETTINGS | {"spark.sql.shuffle.partitions": "1"}):
             before = count_state(spark, checkpoint, batch)
             repartition(spark, checkpoint, partitions)
             after = count_state(spark, checkpoint, None)
@@ -115,7 +116,7 @@ def repartition(spark: SparkSession, checkpoint: Checkpoint, partitions: int) ->
 def count_state(spark: SparkSession, checkpoint: Checkpoint, batch: int | None) -> Counts:
     """Rows and checksum of every store after a batch, None being the last one."""
     known = spark.read.format("state-metadata").load(checkpoint.path)
-    places = known.select("operatorId", "operatorName", "stateStoreName").distinct().collect()
+    places = sorted(set(known.select("operatorId", "operatorName", "stateStoreName").collect()))
     frames = [_hashes(spark, checkpoint, batch, int(op), str(kind), str(name)) for op, kind, name in places]
     counts: Counts = {(int(op), str(kind), str(name)): (0, 0) for op, kind, name in places}
     if not frames:
