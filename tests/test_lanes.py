@@ -707,6 +707,20 @@ def test_the_sweep_takes_only_segments_of_committed_ticks_that_nothing_names(sto
     assert set(store.sizes("segments")) == {consumed.slice.segment, in_flight.slice.segment}
 
 
+def test_a_segment_that_may_be_read_again_outlives_a_restart_by_a_few_ticks(store: Store) -> None:
+    consumed = write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 4)]})[0][0]
+    book = Book()
+    book.apply(Entry(0, "run", 0, 0.0, (), (consumed,)))
+    book.apply(Entry(1, "run", 1, 0.0, (("a", 0, 4),)))
+    cleanup = Cleanup(store)
+    assert cleanup.sweep(book, keep=[consumed.slice.segment]) == 0
+    for tick in range(2, 2 + GRACE_TICKS):
+        assert set(store.sizes("segments")) == {consumed.slice.segment}
+        book.apply(Entry(tick, "run", tick, 0.0))
+        cleanup.after_commit(book, [])
+    assert not store.sizes("segments")
+
+
 def test_the_sweep_leaves_files_alone_that_are_not_segments(store: Store, tmp_path: Path) -> None:
     orphan, _ = write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 4)]})
     book = Book()

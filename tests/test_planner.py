@@ -1,5 +1,8 @@
 """Plans, without Spark: how much each lane gets, which lanes share a task, and what full lanes hold back."""
 
+import json
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,6 +10,7 @@ from hypothesis import strategies as st
 from elastream import Settings, Topology, groupings, sources
 from elastream.control import ReplicaObservation
 from elastream.engine.estimates import Estimates
+from elastream.engine.frame_plan import make_again, make_frames, taken
 from elastream.engine.loads import Loads
 from elastream.engine.planner import FIRST_TRY, SHARED_TASK_S, Plan, make_plan, make_tasks
 from elastream.engine.work import LaneWork, OperatorReceipt, Receipt, TaskWork
@@ -196,3 +200,24 @@ def test_load_balancing_counts_the_last_interval_and_what_was_sent_since() -> No
     load, cost = loads.of(ACTIVE, [], {})["load_balancing"]["b"]
     assert [round(value, 6) for value in load] == [0.75, 1.0, 0.0, 0.0]
     assert cost == 0.0025
+
+
+def test_what_operators_with_state_took_can_be_taken_again_after_the_book_has_forgotten_it() -> None:
+    flow = Topology("plan").source("in", sources.replay(constant(1000, 60)))
+    flow.dataframe("a", lambda frame: frame, after="in", replicas=2)
+    flow.dataframe("b", lambda frame: frame, after="a", replicas=2).output("out", after="b")
+    state, active = book(a={0: 100, 1: 20}, b={0: 30}), {"a": (0, 1), "b": (0, 1), "out": (0,)}
+    plan = make_plan(flow.build(), Settings(), state, Estimates({"a": 1.0, "b": 1e-6}), active, 64, now_s=1.0)
+    first = make_frames(flow.build(), plan, state, 1, cores=2)
+    again = taken(plan, state, frozenset({"a"}))
+    state.apply(Entry(1, "run", 1, 1.0, plan.takes))
+    stored = Plan.from_json(json.loads(json.dumps(replace(plan, again=again).to_json())))
+    assert stored.again == again and again.entry == 0 and again.segments == {"000000000000-x.arrow"}
+    repeated = make_again(again, state)
+    assert set(repeated) == {"a"} and set(first) == {"a", "b"}
+
+    def read(tasks: list[TaskWork]) -> set[tuple[int, Slice]]:
+        return {(lane.lane, piece) for task in tasks for lane in task.lanes for piece in lane.slices}
+
+    assert read(repeated["a"]) == read(first["a"])
+    assert all(task.planned_s == plan.planned_s for task in repeated["a"])

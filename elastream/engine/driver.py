@@ -87,6 +87,8 @@ class Driver:
         """The dataframe operators that keep state in Spark's checkpoint."""
         self.frame_tasks: dict[str, int] = {}
         """Per dataframe operator, how many tasks shall read its lanes in the next tick."""
+        self.again_tasks: dict[str, int] = {}
+        """The same of the tick before, for a batch that Spark repeats."""
         self._again: Again | None = None
         self.parked = threading.Event()
         """Set when no further tick will come: the query may be stopped."""
@@ -323,7 +325,8 @@ class Driver:
         wait_until = math.inf if stands else 0.0 if warm else self._next_due()
         self._not_before_s = wait_until
         frames = make_frames(self._graph, self._plan, self._book, self._book.tick + 1, self._capacity.cores)
-        self.frame_tasks = {name: len(its) for name, its in frames.items()}
+        again = make_again(self._again, self._book) if self._again else {}
+        self.frame_tasks, self.again_tasks = ({name: len(its) for name, its in t.items()} for t in (frames, again))
         self._mailbox.put(
             Mail(
                 self._book.tick,
@@ -332,7 +335,7 @@ class Driver:
                 tuple(task.to_json() for task in tasks),
                 _as_json(frames),
                 self._again.entry if self._again else -1,
-                _as_json(make_again(self._again, self._book)) if self._again else {},
+                _as_json(again),
             )
         )
         if over:

@@ -38,9 +38,7 @@ class Settled:
 
 def settle(graph: Graph, settings: Settings, book: Book, receipts: list[Receipt]) -> Settled:
     """Raises the first error that a task met; then nothing of the tick counts."""
-    for receipt in receipts:
-        if receipt.error is not None:
-            raise getattr(errors, receipt.error["type"])(receipt.error["message"])
+    raise_first_error(receipts)
     operators = [operator for receipt in receipts for operator in receipt.operators]
     consumed = tuple((r.operator, r.lane, r.consumed) for r in operators if r.consumed)
     offered = [appended for receipt in receipts for appended in receipt.appended]
@@ -62,6 +60,12 @@ def settle(graph: Graph, settings: Settings, book: Book, receipts: list[Receipt]
         max((receipt.served_s for receipt in receipts), default=0.0),
         _memories(receipts),
     )
+
+
+def raise_first_error(receipts: Iterable[Receipt]) -> None:
+    for receipt in receipts:
+        if receipt.error is not None:
+            raise getattr(errors, receipt.error["type"])(receipt.error["message"])
 
 
 def _memories(receipts: list[Receipt]) -> dict[str, dict[str, Any]]:

@@ -31,6 +31,7 @@ from elastream.engine.session import (
     tick_session,
 )
 from elastream.engine.settings import Settings
+from elastream.engine.settle import raise_first_error
 from elastream.engine.sources import Replay, Stream
 from elastream.engine.state_rescale import undo_unfinished
 from elastream.engine.tick_source import Mailbox, tick_source
@@ -156,16 +157,16 @@ def _start(
     def tick(batch: DataFrame, number: int) -> None:
         # The same for as long as the checkpoint is.
         query = spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
-        if driver.is_applied(query, number):
-            if frames.stateful:
-                # Spark's state of this batch may not be there; what comes of it is.
-                spark.sparkContext.setLocalProperty(ROUTING, "")
-                batch.collect()
+        applied = driver.is_applied(query, number)
+        if applied and not frames.stateful:
             return
         if driver.parked.is_set() or driver.restart.is_set() or driver.paused.is_set():
             # Asked to stop, and Spark was quicker to begin a batch than we to stop the query: it will be read again.
             raise RunFailed("the run is over")
         try:
+            if applied:
+                _run_again(spark, driver, frames, batch)
+                return
             driver.check_checkpoint(query)
             if driver.streams or frames:
                 spark.sparkContext.setLocalProperty(ROUTING, driver.routing())
@@ -192,6 +193,14 @@ def _start(
             .start()
         )
     return queries[0]
+
+
+def _run_again(spark: SparkSession, driver: Driver, frames: Frames, batch: DataFrame) -> None:
+    """The ledger has what came of this batch, but Spark's state of it may not be there."""
+    spark.sparkContext.setLocalProperty(ROUTING, "")
+    frames.forget()
+    batch.collect()
+    raise_first_error(frames.receipts(driver.again_tasks))
 
 
 def _newest_report(queries: list[StreamingQuery]) -> str | None:
