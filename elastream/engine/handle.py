@@ -112,10 +112,11 @@ class Handle:
                 self._query.stop()
             receipt = rescale(self.spark, Store(self.base), checkpoint, driver.book.batch, partitions, committed)
             driver.resume()
-            self._query = self._start()
+            if not driver.parked.is_set():
+                self._query = self._start()
         finally:
             self._restarting = False
-        while driver.book.tick == tick and self._query.isActive:
+        while driver.book.tick == tick and self._query.isActive and not driver.parked.is_set():
             time.sleep(0.005)
         return replace(receipt, pause_ms=(time.time() - began_s) * 1e3)
 
