@@ -94,7 +94,7 @@ def bench_dataframe(report: Path | None, quick: bool, say: Callable[[str], None]
     if report is not None:
         report.mkdir(parents=True, exist_ok=True)
     cores, busy = os.cpu_count() or 1, round(busy_cores(), 2)
-    times = {"warm_up_s": 3.0, "seconds": 4.0} if quick else {"warm_up_s": 12.0, "seconds": 20.0}
+    times = {"warm_up_s": 3.0, "seconds": 4.0} if quick else {"warm_up_s": 10.0, "seconds": 15.0}
     same = {"cores": cores, "per_second": 20_000.0 if quick else 60_000.0, **times}
     expected_s = times["warm_up_s"] + times["seconds"] + 10
     measured: list[FrameCost] = []
