@@ -19,8 +19,8 @@ from elastream.bench.simulator_plant import SimulatorPlant
 from elastream.bench.spark_plant import SparkPlant
 from elastream.bench.suite import Suite
 from elastream.engine import Handle
-from elastream.engine.measure import Tick
 from elastream.engine.executors import capacity_of
+from elastream.engine.measure import Tick
 from elastream.scoring import Record
 from elastream.simulator.profile import Machine, Profile
 
