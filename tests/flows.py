@@ -1,5 +1,7 @@
 """Small topologies for tests: numbers flow in, ids can be counted at the end."""
 
+import runpy
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -7,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from elastream import Delivery, Handle, Topology, sources
 from elastream.workload import constant
@@ -54,3 +57,12 @@ def wait_for(condition: Callable[[], object], timeout_s: float = 60.0) -> None:
     while not condition():
         assert time.monotonic() < until, "did not happen in time"
         time.sleep(0.05)
+
+
+def said_by_example(name: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What an example prints when it is run as a script; the session of the tests becomes its own."""
+    script = str(Path(__file__).parent.parent / "examples" / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [script, *words])
+        runpy.run_path(script, run_name="__main__")
+    return capsys.readouterr().out

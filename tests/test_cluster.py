@@ -112,7 +112,7 @@ def driver(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     driver.close()
 
 
-def test_an_executor_killed_in_mid_run_loses_and_doubles_nothing(
+def test_executors_and_a_worker_that_die_come_and_go_in_mid_run_lose_and_double_nothing(
     driver: Driver, cluster: Cluster, tmp_path: Path
 ) -> None:
     flow = Flow(driver, tmp_path)
@@ -120,22 +120,10 @@ def test_an_executor_killed_in_mid_run_loses_and_doubles_nothing(
     cluster.kill_executor()
     flow.flows()
     flow.feed_until(lambda tick: tick["slots"] == 3)
-    flow.ends()
-
-
-def test_executors_come_and_go_in_mid_run_and_the_slots_follow(driver: Driver, tmp_path: Path) -> None:
-    flow = Flow(driver, tmp_path)
-    flow.feed_until(lambda tick: tick["slots"] == 3)
     for total in (2, 3):
         driver.order(total=total)
         flow.feed_until(lambda tick: tick["slots"] == total)  # noqa: B023
         flow.flows()
-    flow.ends()
-
-
-def test_a_worker_killed_in_mid_run_loses_and_doubles_nothing(driver: Driver, cluster: Cluster, tmp_path: Path) -> None:
-    flow = Flow(driver, tmp_path)
-    flow.flows()
     cluster.kill_worker()
     flow.feed_until(lambda tick: tick["slots"] == 2)
     flow.flows()

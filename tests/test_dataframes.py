@@ -1,7 +1,5 @@
 """Operators that are DataFrames: what Spark makes of their lanes goes on like any tuple, and their state is exactly right."""
 
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -327,15 +325,3 @@ def test_state_is_rescaled_while_it_flows_taken_back_on_any_doubt_and_undone_aft
 
 class Death(BaseException):
     """What no handler handles."""
-
-
-def test_the_example_counts_each_click_once_while_its_state_is_rescaled(tmp_path: Path) -> None:
-    script = Path(__file__).parent.parent / "examples" / "03_dataframe_and_state.py"
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, timeout=180, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    # The last click is at second 9,999, the watermark an hour before it: ten windows are final, a tenth of the clicks is left out.
-    assert "40 counts of 5400 clicks are final" in done.stdout
-    assert "state: 2 -> 4 partitions" in done.stdout and "whole" in done.stdout
-    assert "dropped=0, queued=0" in done.stdout

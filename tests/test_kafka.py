@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flows import each_once, finish, same, wait_for
+from flows import each_once, finish, said_by_example, same, wait_for
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka_broker import create_topic, put, put_ids, records
@@ -383,16 +383,16 @@ def test_sinks_that_spark_writes_have_lanes_of_their_own() -> None:
         flow.build()
 
 
-def test_the_example_copies_what_it_should(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+def test_the_example_copies_what_it_should(
+    spark: SparkSession, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     clicks, pages = topic(spark, broker), topic(spark, broker, 2)
     users = "if(id % 5 = 0, 'robot', concat('user-', id)) as user"
     rows = spark.range(0, 1000).selectExpr(users, "concat('/page/', id % 50) as page")
     put(broker.servers, clicks, rows.selectExpr("to_json(struct(*)) as value"))
-    command = [sys.executable, str(HERE.parent / "examples" / "02_kafka_to_kafka.py"), broker.servers, clicks, pages]
-    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, timeout=180, check=False)
-    assert done.returncode == 0, done.stderr
-    assert f"800 records in {pages}" in done.stdout
-    assert "entered=1000, finished=1000, dropped=0, queued=0" in done.stdout
+    said = said_by_example("02_kafka_to_kafka.py", [broker.servers, clicks, pages, str(tmp_path)], capsys)
+    assert f"800 records in {pages}" in said
+    assert "entered=1000, finished=1000, dropped=0, queued=0" in said
     found = records(spark, broker.servers, pages).collect()
     for row in found:
         made = json.loads(bytes(row.value))
