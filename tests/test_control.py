@@ -287,7 +287,7 @@ def test_a_listener_that_raises_does_not_stop_the_loop() -> None:
     def broken(entry: JournalEntry) -> None:
         raise KeyError("listener")
 
-    loop.on_decision = broken
+    loop.on_decision.append(broken)
     clock.advance(5)
     assert loop.step() is not None
     assert len(plant.applied) == 1

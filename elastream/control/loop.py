@@ -48,7 +48,7 @@ class ControlLoop:
         self._ended_s = 0.0
         self._number = journal.last if journal else -1
         self._rescaled_s: dict[str, float] = {}
-        self.on_decision: Callable[[JournalEntry], None] = lambda entry: None
+        self.on_decision: list[Callable[[JournalEntry], object]] = []
 
     @property
     def policy(self) -> str:
@@ -92,7 +92,8 @@ class ControlLoop:
         )
         self._write(entry)
         try:
-            self.on_decision(entry)
+            for listener in self.on_decision:
+                listener(entry)
         except Exception:
             log.exception("a listener to decisions raised; the stream goes on")
         return entry

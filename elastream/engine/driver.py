@@ -95,7 +95,7 @@ class Driver:
         self.ended = False
         """True when every source is exhausted and nothing waits."""
         self.error: BaseException | None = None
-        self.on_tick: Callable[[Tick], None] = lambda tick: None
+        self.on_tick: list[Callable[[Tick], object]] = []
         self.control: Callable[[], object] | None = None
         """The control loop's step, called after every tick."""
         self.at_close: list[Callable[[], object]] = []
@@ -308,7 +308,8 @@ class Driver:
             self._measurements.add(tick)
         self._loads.add(settled)
         self._started_s = now
-        self.on_tick(tick)
+        for listener in self.on_tick:
+            listener(tick)
 
     def _send(self, warm: bool = False) -> None:
         """Let the next tick begin, now or when something is due; or none, when the run is over."""

@@ -126,12 +126,12 @@ class Handle:
 
     def subscribe(self, listener: Callable[[Tick], None]) -> None:
         """Call this after every committed tick, in the stream's thread: be quick."""
-        self._driver.on_tick = listener
+        self._driver.on_tick.append(listener)
 
     def on_decision(self, listener: Callable[[JournalEntry], None]) -> None:
         """Call this after every interval of the control loop, in the stream's thread: be quick."""
         if self._loop is not None:
-            self._loop.on_decision = listener
+            self._loop.on_decision.append(listener)
 
     @property
     def active(self) -> bool:

@@ -81,7 +81,7 @@ def simulate(
         writer.decided(entry)
         on_entry(entry)
 
-    loop.on_decision = decided
+    loop.on_decision.append(decided)
     loop.step()
     each = min(MOST_EACH, max(LEAST_SAMPLES, MOST_SAMPLES // len(model.operators)))
     sample_s = max(FINEST_S, seconds / each)
