@@ -61,7 +61,7 @@ def app_file(folder: Path, seconds: float) -> str:
         (["bench", "policies", "psps", "dsb"], "no policy 'dsb'"),
         (["bench", "policies", "psps", "--td", "0"], "td_s must be more than 0, got 0"),
         (["replay", "nowhere", "--policy", "psps"], "replay nowhere: no such directory"),
-        (["audit", "no-such-base"], "audit: no-such-base has no ledger"),
+        (["audit", "no-such-base"], "no-such-base has no ledger; name the base directory of a run"),
     ],
 )
 def test_a_wrong_call_is_said_in_one_line_with_exit_code_2(
