@@ -56,7 +56,7 @@ class DataframeBench:
 
     @property
     def met(self) -> bool:
-        return all(self.ratio(work) <= GOAL for work in JUDGED)
+        return all(0 < self.ratio(work) <= GOAL for work in JUDGED)
 
     def to_json(self) -> dict[str, Any]:
         ratios = {work: self.ratio(work) for work in (*JUDGED, *OTHERS)}
@@ -70,7 +70,7 @@ class DataframeBench:
                 f"{self.beyond('plain', work):.2f}",
                 f"{self.ratio(work):.2f}",
                 f"{(self.beyond('elastream', work) - self.crossing) / self.beyond('plain', work):.2f}",
-                ("yes" if self.ratio(work) <= GOAL else "**no**") if work in JUDGED else "",
+                ("yes" if 0 < self.ratio(work) <= GOAL else "**no**") if work in JUDGED else "",
             ]
             for work in (*JUDGED, *OTHERS)
         ]
