@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from elastream.apps.load import load_app
-from elastream.bench.calibrate import READS_AT, TickCost, fit_machine, operator_times
+from elastream.bench.calibrate import READS_AT, TickCost, Wait, fit_machine, fit_waits, operator_times
 from elastream.bench.fidelity import compare
 from elastream.bench.runner import Progress, run_suite
 from elastream.bench.scenario import Scenario
@@ -73,3 +73,10 @@ def test_what_a_tick_costs_is_found_though_long_ticks_find_more_tuples() -> None
     assert machine.base_s == pytest.approx(0.1, rel=0.15)
     assert machine.task_s == pytest.approx(0.004, rel=0.25)
     assert machine.spread == pytest.approx(0.2, abs=0.04)
+
+
+def test_what_waits_cost_is_told_from_what_lanes_cost() -> None:
+    runs = [Wait(0.0002 + 0.0015 * lanes, lanes) for lanes in (0.03, 0.1, 0.25)]
+    assert fit_waits(runs) == pytest.approx((0.0002, 0.0015), rel=1e-3)
+    # A machine cannot wake a thread before its time.
+    assert fit_waits([Wait(-0.0001, 0.1), Wait(-0.0001, 0.2)]) == (0.0, 0.0)

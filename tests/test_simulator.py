@@ -43,6 +43,7 @@ TICKS = SparkTicks(
     max_budget_s=0.6,
     heartbeat_s=0.5,
     elastic=True,
+    lane_s=0.002,
 )
 STORM = StormSteps(step_s=0.002, crowding=0.0)
 WAITS = OperatorTimes(0.01, cpu=0.0, spread=0.0)

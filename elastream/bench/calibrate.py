@@ -43,6 +43,14 @@ class TickCost:
     tuples: int
 
 
+@dataclass(frozen=True)
+class Wait:
+    """How much longer than asked for a tuple's wait took, in one run, and how many lanes were served for each tuple."""
+
+    excess_s: float
+    lanes: float
+
+
 def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
     """Every application for a while without waits, then one with waits and one to eight replicas of each operator."""
     lanes = POOL * 8 + 2
@@ -55,25 +63,43 @@ def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
             times[app] = operator_times(graph, _watch(spark, graph, folder, Settings()))
     quick, cores = times[TIMED_APP], capacity_of(spark)().cores
     runs: list[list[TickCost]] = []
-    late_s: list[float] = []
+    waits: list[Wait] = []
     for size, rate in ((1, RATE / 2), (2, RATE), (4, RATE), (POOL, RATE), (POOL, 1.6 * RATE)):
         say(f"timing ticks of {size} replicas of each operator at {rate:.0f} tuples a second")
         with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
             graph = _graph(TIMED_APP, folder, SERVICE_MS, rate)
             ticks = _watch(spark, graph, folder, Settings(max_budget_s=0.2), size)
             runs.append([tick_cost(graph, tick, cores) for tick in ticks])
-            late_s.append(lateness(graph, operator_times(graph, ticks), quick))
+            waits.append(wait_of(graph, ticks, quick))
     say("timing a restart")
     with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
         restart_s = _restart(spark, folder)
     machine = fit_machine(runs, cores, restart_s)
-    return Profile(replace(machine, late_s=float(f"{max(0.0, np.mean(late_s)):.4g}")), times)
+    late_s, lane_s = fit_waits(waits)
+    return Profile(replace(machine, late_s=late_s, lane_s=lane_s), times)
 
 
-def lateness(graph: Graph, waiting: dict[str, OperatorTimes], quick: dict[str, OperatorTimes]) -> float:
-    """How much longer than asked for the operators waited, from their times with and without."""
-    served = [operator.name for operator in graph.served if operator.name in quick]
-    return float(np.median([waiting[name].service_s - quick[name].service_s for name in served])) - SERVICE_MS / 1e3
+def wait_of(graph: Graph, ticks: Sequence[Tick], quick: dict[str, OperatorTimes]) -> Wait:
+    """From the operators' times with waits and without: of the operator in the middle."""
+    waiting = operator_times(graph, ticks)
+    tuples, lanes = Counter[str](), Counter[str]()
+    for tick in ticks:
+        for receipt in tick.settled.receipts:
+            if receipt.processed:
+                tuples[receipt.operator] += receipt.processed
+                lanes[receipt.operator] += 1
+    served = [operator.name for operator in graph.served if tuples[operator.name] and operator.name in quick]
+    excess = [waiting[name].service_s - quick[name].service_s - SERVICE_MS / 1e3 for name in served]
+    return Wait(float(np.median(excess)), float(np.median([lanes[name] / tuples[name] for name in served])))
+
+
+def fit_waits(waits: Sequence[Wait]) -> tuple[float, float]:
+    """(what a tuple's wait is late, what a lane costs besides its tuples), by least squares; nothing costs less than nothing."""
+    from scipy.optimize import nnls
+
+    factors = np.array([[1.0, wait.lanes] for wait in waits])
+    (late_s, lane_s), _ = nnls(factors, np.array([wait.excess_s for wait in waits]))
+    return float(f"{late_s:.4g}"), float(f"{lane_s:.4g}")
 
 
 def operator_times(graph: Graph, ticks: Sequence[Tick]) -> dict[str, OperatorTimes]:

@@ -120,6 +120,7 @@ def system_of(name: str, machine: Machine, model: Model, scenario: Scenario) -> 
         max_budget_s=settings.max_budget_s,
         heartbeat_s=settings.heartbeat_s,
         elastic=True,
+        lane_s=machine.lane_s,
     )
 
 

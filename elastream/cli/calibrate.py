@@ -24,7 +24,7 @@ def main(args: argparse.Namespace) -> int:
     console.print(
         f"a tick costs {machine.base_s * 1e3:.0f} ms, {machine.task_s * 1e3:.1f} ms a task and "
         f"{machine.tuple_s * 1e6:.0f} us a tuple, to {machine.spread:.0%}; a restart {machine.restart_s:.1f} s; "
-        f"a wait is {machine.late_s * 1e3:.2f} ms late"
+        f"a wait is {machine.late_s * 1e3:.2f} ms late, and the first of a lane in a tick {machine.lane_s * 1e3:.2f} ms more"
     )
     for app, operators in profile.apps.items():
         each = ", ".join(f"{name} {times.service_s * 1e3:.3g} ms" for name, times in operators.items())

@@ -57,8 +57,10 @@ class Events(Tuples):
                 kept = [due for due in took if not self.is_late(due, start_s)]
                 moving.dropped[lane] += len(took) - len(kept)
                 seconds = sum(self.service_s(operator, lane) for _ in kept)
-                served.append((operator, lane, kept, seconds))
                 working += seconds * float(fixed.cpu[operator])
+                if fixed.threads[operator] and kept:
+                    seconds += system.lane_s
+                served.append((operator, lane, kept, seconds))
                 longest_s = max(longest_s, seconds)
                 if seconds < SHARED_S:
                     small_s += seconds

@@ -28,6 +28,8 @@ class Machine:
     """How long the stream stands still while its query is stopped and started again."""
     late_s: float = 0.0
     """How much longer than asked for an operator waits that waits: its thread must be woken and find a core."""
+    lane_s: float = 0.0
+    """What a lane that waits costs in a tick besides its tuples: its thread must start."""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ class SparkTicks(NamedTuple):
     max_budget_s: float
     heartbeat_s: float
     elastic: bool
+    lane_s: float = 0.0
+    """Serving a lane that is a thread, besides its tuples."""
 
 
 @compiled
@@ -113,6 +115,8 @@ def _tick(
                 noise = max(0.1, 1.0 + fixed.spread[operator] / math.sqrt(take[lane]) * random.standard_normal())
             served_s[lane] = take[lane] * mean_s * noise
             working += served_s[lane] * fixed.cpu[operator]
+            if fixed.threads[operator] and take[lane]:
+                served_s[lane] += system.lane_s
             longest_s = max(longest_s, served_s[lane])
             if served_s[lane] < SHARED_S:
                 small_s += served_s[lane]
