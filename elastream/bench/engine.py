@@ -1,11 +1,9 @@
 """`elastream bench engine`: every part in its turn, each in a process of its own; the figures leave, and the report."""
 
-import json
 import os
 import platform
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pyspark
@@ -13,7 +11,6 @@ import pyspark
 from elastream.bench.floor import Floor
 from elastream.bench.footprint import Footprint
 from elastream.bench.isolate import busy_cores, run_parts
-from elastream.bench.plot import draw_bench
 from elastream.bench.rescale import Rescale, Restart
 from elastream.bench.results import EngineBench, Goal, Machine
 from elastream.bench.schedule import Part, schedule
@@ -37,15 +34,12 @@ KINDS: dict[str, type[Any]] = {
 }
 
 
-def bench_engine(report: Path | None, quick: bool, say: Callable[[str], None]) -> EngineBench:
-    """Measure everything; with `report`, write engine.json, engine.md and engine.png there."""
-    if report is not None:
-        # An unusable directory is better found now than in ten minutes.
-        report.mkdir(parents=True, exist_ok=True)
+def bench_engine(quick: bool, say: Callable[[str], None]) -> EngineBench:
+    """Measure everything."""
     cores = os.cpu_count() or 1
     began = time.monotonic()
     results, busy, failures = _measure(schedule(quick, cores), say)
-    bench = EngineBench(
+    return EngineBench(
         quick,
         time.monotonic() - began,
         Machine(cores, _memory_gb(), platform.python_version(), pyspark.__version__, tuple(busy)),
@@ -58,12 +52,6 @@ def bench_engine(report: Path | None, quick: bool, say: Callable[[str], None]) -
         _of(Footprint, results),
         tuple(failures),
     )
-    if report is not None:
-        (report / "engine.json").write_text(json.dumps(bench.to_json(), indent=1) + "\n", encoding="utf-8")
-        (report / "engine.md").write_text(bench.to_markdown(), encoding="utf-8")
-        draw_bench(bench, report / "engine.png")
-        say(f"report written to {report}")
-    return bench
 
 
 def _measure(groups: list[list[Part]], say: Callable[[str], None]) -> tuple[list[Any], list[float], list[str]]:

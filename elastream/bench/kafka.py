@@ -1,10 +1,8 @@
 """`elastream bench kafka`: from topic to topic, Elastream beside the plain query, in one run on one broker."""
 
-import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from elastream.bench.broker import kafka_broker
@@ -60,10 +58,8 @@ class KafkaBench:
         )
 
 
-def bench_kafka(report: Path | None, quick: bool, say: Callable[[str], None]) -> KafkaBench:
-    """Start a broker, fill a topic, measure both; with `report`, write kafka.json and kafka.md there."""
-    if report is not None:
-        report.mkdir(parents=True, exist_ok=True)
+def bench_kafka(quick: bool, say: Callable[[str], None]) -> KafkaBench:
+    """Start a broker, fill a topic, measure both."""
     cores = os.cpu_count() or 1
     busy = round(busy_cores(), 2)
     records = 150_000 if quick else 3_000_000
@@ -76,12 +72,7 @@ def bench_kafka(report: Path | None, quick: bool, say: Callable[[str], None]) ->
         for part in _parts(broker.servers, filled, cores, sizes):
             say(part.label)
             measured += [FromTopicToTopic(**document) for document in run_parts([part])]
-    bench = KafkaBench(filled, tuple(measured), cores, busy)
-    if report is not None:
-        (report / "kafka.json").write_text(json.dumps(bench.to_json(), indent=1) + "\n", encoding="utf-8")
-        (report / "kafka.md").write_text(bench.to_markdown() + "\n", encoding="utf-8")
-        say(f"report written to {report}")
-    return bench
+    return KafkaBench(filled, tuple(measured), cores, busy)
 
 
 def _fill(servers: str, records: int) -> Part:

@@ -84,6 +84,10 @@ class EngineBench:
             return None
         return min(median(restart.first_ms) / run.longest_ms for run, restart in zip(runs, restarts, strict=True))
 
+    @property
+    def met(self) -> bool:
+        return all(goal.met for goal in self.goals())
+
     def goals(self) -> list[Goal]:
         floor_ms = self.floor_ms
         judged = next((times for times in self.ticks if times.lanes == JUDGED_LANES), None)

@@ -1,11 +1,9 @@
 """`elastream bench state`: rescaling the state of an operator while tuples keep coming, every row counted before and after."""
 
-import json
 import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -85,19 +83,12 @@ class StateBench:
         )
 
 
-def bench_state(report: Path | None, quick: bool, say: Callable[[str], None]) -> StateBench:
-    """Fill the state, rescale it; with `report`, write state.json and state.md there."""
-    if report is not None:
-        report.mkdir(parents=True, exist_ok=True)
+def bench_state(quick: bool, say: Callable[[str], None]) -> StateBench:
+    """Fill the state, rescale it."""
     busy, keys = round(busy_cores(), 2), 50_000 if quick else 1_000_000
     say(f"rescaling {keys:,} keys from 4 to 8 partitions")
     part = Part("state", "rescaling state", {"keys": keys, "before": 4, "after": 8}, 30 + 3 * keys / LOAD_PER_S)
-    bench = StateBench(StateRescaled(**next(run_parts([part]))), os.cpu_count() or 1, busy)
-    if report is not None:
-        (report / "state.json").write_text(json.dumps(bench.to_json(), indent=1) + "\n", encoding="utf-8")
-        (report / "state.md").write_text(bench.to_markdown() + "\n", encoding="utf-8")
-        say(f"report written to {report}")
-    return bench
+    return StateBench(StateRescaled(**next(run_parts([part]))), os.cpu_count() or 1, busy)
 
 
 def measure_state(keys: int, before: int, after: int) -> StateRescaled:

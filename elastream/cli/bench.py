@@ -3,9 +3,10 @@
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rich.console import Console
 from rich.markdown import Markdown
@@ -22,25 +23,24 @@ if TYPE_CHECKING:
 
 PLANTS = ("spark", "simulator")
 
+MEASURED = {
+    "engine": "the engine against Spark itself, on this machine, in one run",
+    "kafka": "from topic to topic, beside the plain query, on a broker of its own",
+    "dataframe": "what work costs in a dataframe operator, beside the plain query",
+    "state": "the state of an operator cut into more partitions while tuples come",
+}
+"""Each writes what it measured as NAME.json and NAME.md, and knows whether its goals are met."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     suites = parser.add_subparsers(dest="suite", required=True, metavar="SUITE")
-    engine = suites.add_parser("engine", help="the engine against Spark itself, on this machine, in one run")
-    engine.add_argument("--report", metavar="DIR", default="elastream-bench", help="where engine.json, .md and .png go")
-    engine.add_argument("--quick", action="store_true", help="every part for a few seconds: does it run, not how fast")
-    engine.add_argument("--json", action="store_true", help="print one JSON document")
-    kafka = suites.add_parser("kafka", help="from topic to topic, beside the plain query, on a broker of its own")
-    kafka.add_argument("--report", metavar="DIR", default="elastream-bench", help="where kafka.json and .md go")
-    kafka.add_argument("--quick", action="store_true", help="few records: does it run, not how fast")
-    kafka.add_argument("--json", action="store_true", help="print one JSON document")
-    frames = suites.add_parser("dataframe", help="what work costs in a dataframe operator, beside the plain query")
-    frames.add_argument("--report", metavar="DIR", default="elastream-bench", help="where dataframe.json and .md go")
-    frames.add_argument("--quick", action="store_true", help="few tuples: does it run, not what does it cost")
-    frames.add_argument("--json", action="store_true", help="print one JSON document")
-    state = suites.add_parser("state", help="the state of an operator cut into more partitions while tuples come")
-    state.add_argument("--report", metavar="DIR", default="elastream-bench", help="where state.json and .md go")
-    state.add_argument("--quick", action="store_true", help="few keys: does it run, not how fast")
-    state.add_argument("--json", action="store_true", help="print one JSON document")
+    for name, text in MEASURED.items():
+        measured = suites.add_parser(name, help=text)
+        measured.add_argument("--report", metavar="DIR", default="elastream-bench", help="where its files go")
+        measured.add_argument(
+            "--quick", action="store_true", help="every part for a few seconds: does it run, not how fast"
+        )
+        measured.add_argument("--json", action="store_true", help="print one JSON document")
     decisions = suites.add_parser("decisions", help="how long a decision takes, for 10 to 1,000 operators")
     decisions.add_argument("--policy", default="psps", metavar="NAME[:KEY=N,...]", help="who decides")
     decisions.add_argument("--json", action="store_true", help="print one JSON document")
@@ -108,49 +108,63 @@ def main(args: argparse.Namespace) -> int:
 
 def _engine(args: argparse.Namespace) -> int:
     from elastream.bench.engine import bench_engine
+    from elastream.bench.plot import draw_bench
 
-    console = Console(stderr=args.json, highlight=False, soft_wrap=True)
-    result = bench_engine(Path(args.report), args.quick, console.print)
-    if args.json:
-        sys.stdout.write(json.dumps(result.to_json()) + "\n")
-    else:
-        console.print(Markdown(result.to_markdown()))
-    return 0 if all(goal.met for goal in result.goals()) else 1
+    return _measure(args, bench_engine, draw_bench)
 
 
 def _kafka(args: argparse.Namespace) -> int:
     from elastream.bench.kafka import bench_kafka
 
-    console = Console(stderr=args.json, highlight=False, soft_wrap=True)
-    result = bench_kafka(Path(args.report), args.quick, console.print)
-    if args.json:
-        sys.stdout.write(json.dumps(result.to_json()) + "\n")
-    else:
-        console.print(Markdown(result.to_markdown()))
-    return 0 if result.met else 1
+    return _measure(args, bench_kafka)
 
 
 def _dataframe(args: argparse.Namespace) -> int:
     from elastream.bench.dataframe import bench_dataframe
 
-    console = Console(stderr=args.json, highlight=False, soft_wrap=True)
-    result = bench_dataframe(Path(args.report), args.quick, console.print)
-    if args.json:
-        sys.stdout.write(json.dumps(result.to_json()) + "\n")
-    else:
-        console.print(Markdown(result.to_markdown()))
-    return 0 if result.met else 1
+    return _measure(args, bench_dataframe)
 
 
 def _state(args: argparse.Namespace) -> int:
     from elastream.bench.state import bench_state
 
+    return _measure(args, bench_state)
+
+
+class Measured(Protocol):
+    """What a benchmark gives."""
+
+    @property
+    def met(self) -> bool: ...
+
+    def to_json(self) -> dict[str, Any]: ...
+
+    def to_markdown(self) -> str: ...
+
+
+T = TypeVar("T", bound=Measured)
+
+
+def _measure(
+    args: argparse.Namespace,
+    bench: Callable[[bool, Callable[[str], None]], T],
+    draw: Callable[[T, Path], None] | None = None,
+) -> int:
     console = Console(stderr=args.json, highlight=False, soft_wrap=True)
-    result = bench_state(Path(args.report), args.quick, console.print)
+    report = Path(args.report)
+    # An unusable directory is better found now than in ten minutes.
+    report.mkdir(parents=True, exist_ok=True)
+    result = bench(args.quick, console.print)
+    document, text = result.to_json(), result.to_markdown()
+    (report / f"{args.suite}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    (report / f"{args.suite}.md").write_text(text.rstrip() + "\n", encoding="utf-8")
+    if draw is not None:
+        draw(result, report / f"{args.suite}.png")
+    console.print(f"report written to {report}")
     if args.json:
-        sys.stdout.write(json.dumps(result.to_json()) + "\n")
+        sys.stdout.write(json.dumps(document) + "\n")
     else:
-        console.print(Markdown(result.to_markdown()))
+        console.print(Markdown(text))
     return 0 if result.met else 1
 
 
