@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from flows import files_by_delivery, ids_in, same, wait_for
+from flows import files_by_delivery, ids_in, same, tally, wait_for
 from pyspark.sql import SparkSession
 
 from elastream import Handle, Topology, groupings, run, sinks, sources
@@ -37,7 +37,7 @@ def tell(**answer: Any) -> None:
 
 
 def topology(folder: Path) -> Topology:
-    """Rows of a streaming DataFrame, operators, a sink of our own and one that Spark writes."""
+    """Rows of a streaming DataFrame, operators, one with state of Spark's, a sink of our own and one that Spark writes."""
     files = str(folder / "in")
     flow = Topology("clustered").source(
         "in",
@@ -48,6 +48,8 @@ def topology(folder: Path) -> Topology:
     )
     flow.batch("a", same, after="in", replicas=3)
     flow.map("b", lambda row: row, after="a", grouping=groupings.fields("id"), replicas=3)
+    flow.dataframe("tally", tally, after="a", schema="digit long, count long", updates=True, replicas=2)
+    flow.output("tallies", after="tally")
     flow.sink("end", files_by_delivery(folder / "sink"), after="b", replicas=3)
     flow.sink("files", sinks.parquet(str(folder / "parquet"), every_s=0), after="b", replicas=2)
     return flow
@@ -112,7 +114,8 @@ def main() -> None:
         else:
             assert handle is not None
             wait_for(lambda: len(ids_in(folder / "sink")) == order["end"] or not handle.active, 120)  # noqa: B023
-            wait_for(lambda: not handle.book.queued("files") or not handle.active)  # noqa: B023
+            for name in ("files", "tally"):
+                wait_for(lambda: not handle.book.queued(name) or not handle.active)  # noqa: B023
             handle.stop()
             found = handle.audit()
             tell(ended=[found.entered, found.finished, found.dropped, found.queued, found.duplicates, found.problems])

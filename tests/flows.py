@@ -10,8 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import DataFrame
 
 from elastream import Delivery, Handle, Topology, sources
+from elastream.engine.outputs import read_output
 from elastream.workload import constant
 
 
@@ -42,6 +44,19 @@ def ids_in(folder: Path) -> Counter[int]:
 def ids_of(handle: Handle, output: str = "out") -> Counter[Any]:
     table = handle.output(output)
     return Counter(table.column("id").to_pylist() if table.num_rows else [])
+
+
+def tally(frame: DataFrame) -> DataFrame:
+    """For a dataframe operator that keeps state: how many ids end in each digit."""
+    return frame.groupBy((frame.id % 10).alias("digit")).count()
+
+
+def check_tallies(base: str, count: int) -> None:
+    """`tallies` is the output behind it, of the ids up to `count`: each result came once, and the last ones are true."""
+    each = Counter((row["digit"], row["count"]) for row in read_output(base, "tallies").to_pylist())
+    assert set(each.values()) == {1}, "a tick's results came twice"
+    final = {digit: max(n for d, n in each if d == digit) for digit in range(10)}
+    assert final == dict.fromkeys(range(10), count // 10)
 
 
 def each_once(count: int) -> Counter[int]:

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from flows import files_by_delivery, ids_in
-from pyspark.sql import DataFrame
+from flows import files_by_delivery, ids_in, tally
 
 from elastream import Settings, Topology, groupings, run, sources
 from elastream.engine import tick_session
@@ -106,10 +105,6 @@ def topology(folder: Path, count: int) -> Topology:
     flow.output("tallies", after="tally")
     flow.sink("end", files_by_delivery(folder / "sink"), after="b", replicas=(1, 4), start=2)
     return flow
-
-
-def tally(frame: DataFrame) -> DataFrame:
-    return frame.groupBy((frame.id % 10).alias("digit")).count()
 
 
 def main() -> None:

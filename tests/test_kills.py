@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from flows import each_once, ids_in
+from flows import check_tallies, each_once, ids_in
 from mortal_driver import STEPS
 
-from elastream.engine.outputs import read_output
 from elastream.lanes import Store, audit
 
 HERE = Path(__file__).parent
@@ -60,11 +58,7 @@ def prepared(folder: Path, count: int) -> None:
 def check(folder: Path, count: int) -> None:
     """By the ids that arrived at the sink, by what Spark's state has counted, and by the ledger."""
     assert ids_in(folder / "sink") == each_once(count)
-    tallies = read_output(str(folder / "base"), "tallies").to_pylist()
-    each = Counter((row["digit"], row["count"]) for row in tallies)
-    assert set(each.values()) == {1}, "a tick's results came twice"
-    final = {digit: max(n for d, n in each if d == digit) for digit in range(10)}
-    assert final == dict.fromkeys(range(10), count // 10)
+    check_tallies(str(folder / "base"), count)
     found = audit(Store(str(folder / "base")))
     # Every id goes to the sink and to the tally, where it becomes a part of a count.
     assert found.entered == found.finished >= 2 * count
