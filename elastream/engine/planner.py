@@ -14,9 +14,9 @@ from elastream.engine.collecting import collecting_sinks, emptied_sinks
 from elastream.engine.estimates import Estimates
 from elastream.engine.loads import Loads
 from elastream.engine.room import MOST_ROWS, Room
+from elastream.engine.serving import CHUNK_S
 from elastream.engine.settings import Settings
 from elastream.engine.sources import Replay
-from elastream.engine.task import CHUNK_S
 from elastream.engine.work import LaneWork, SourceWork, TaskWork
 from elastream.lanes import Book, LaneId
 from elastream.topology import Graph, Kind
