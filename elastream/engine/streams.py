@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ EXTRA = {DAMAGED: pa.string(), NAME: pa.string(), PART: pa.int32()}
 
 
 @dataclass(frozen=True)
-class Stream:
+class Stream(ABC):
     """Read as one more branch of the query. Its offsets are in Spark's checkpoint."""
 
     schema: pa.Schema
@@ -38,8 +39,9 @@ class Stream:
         """Called when a run starts: what the ledger shall keep of the source; `known` is what it kept so far."""
         return known
 
+    @abstractmethod
     def frame(self, spark: SparkSession, state: State) -> DataFrame:
-        raise NotImplementedError
+        """The streaming DataFrame of its rows."""
 
     def lag(self, state: State, progress: Progress) -> dict[str, int]:
         """Tuples that are there and not read yet, for each part of the source; nothing when that cannot be known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,23 +45,23 @@ WriteFrame = Callable[["DataFrame", Write], None]
 
 
 @dataclass(frozen=True)
-class Writer:
+class Writer(ABC):
     """How the rows of a sink are written. Frames have the sink's columns and `OWN`."""
 
     jars: Jars | None
     every_s: float
     """Rows are collected for this long before they are written; 0: in every tick."""
 
-    def check(self, sink: str, schema: pa.Schema) -> None:
+    def check(self, sink: str, schema: pa.Schema) -> None:  # noqa: B027 - one may write any columns
         """Called before Spark is started: raises when it cannot write these columns."""
 
     def local_folder(self, spark: SparkSession) -> Path | None:
         """A directory on this machine's disk that it writes: on a cluster all machines must have it in common."""
         return None
 
+    @abstractmethod
     def writer_for(self, spark: SparkSession, sink: str, schema: pa.Schema) -> WriteFrame:
         """Called when a run starts; gives what is called in every tick that has rows. When that returns, they are written."""
-        raise NotImplementedError
 
     def redact(self, text: str) -> str:
         """What may be shown of an error."""
