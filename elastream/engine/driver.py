@@ -8,38 +8,32 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from elastream.control import Observation
 from elastream.engine.again import Again
 from elastream.engine.estimates import Estimates
 from elastream.engine.executors import Capacity
 from elastream.engine.first_plan import continued_plan, dropping, first_sizes
-from elastream.engine.frame_plan import Tasks, make_again, make_frames, taken
+from elastream.engine.frame_plan import taken
+from elastream.engine.keeper import Keeper
 from elastream.engine.loads import Loads
+from elastream.engine.mail import make_mail, make_routing
 from elastream.engine.measure import Measurements, Scene, Tick
-from elastream.engine.planner import WAITING_TASKS, Plan, left_after, make_plan, make_tasks, make_writes
+from elastream.engine.planner import Plan, make_plan, make_writes
 from elastream.engine.settings import Settings
-from elastream.engine.settle import Settled, by_chain, settle
+from elastream.engine.settle import Settled, by_chain, settle, with_lost
 from elastream.engine.source_states import check_checkpoint, exhausted, next_due_s, states_after, unread
 from elastream.engine.stream_progress import StreamProgress
-from elastream.engine.tick_source import Mail, Mailbox
+from elastream.engine.tick_source import Mailbox
 from elastream.engine.work import Receipt, TaskWork
-from elastream.errors import BaseInUse, BaseUnusable, SettingError
-from elastream.lanes import Book, Cleanup, Entry, Hold, LaneId, Ledger, Store
+from elastream.errors import SettingError
+from elastream.lanes import Book, Entry, Store
 from elastream.lanes.book import Counts
-from elastream.lanes.readers import acknowledged
 from elastream.topology import Graph, Kind
-
-ACKNOWLEDGE_EVERY = 16
-"""Ticks between two looks at how far the readers of outputs have come."""
-
-WARM_S = 0.7
-"""How long the first tasks wait, so that every worker process has been started before there is work for it."""
 
 
 class Driver:
-    """Keeps the book, the plan and the measurements of one run."""
+    """Keeps the plan and the measurements of one run; its keeper has the book."""
 
     def __init__(
         self,
@@ -53,16 +47,14 @@ class Driver:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._graph = graph
+        self._outputs = tuple(operator.name for operator in graph.operators if operator.kind is Kind.OUTPUT)
         self.settings = settings
-        self._store = store
+        self._base = str(store)
+        self._keeper = Keeper(store)
         self._mailbox = mailbox
         self._capacity_now = capacity
         self._capacity = Capacity(1, 1)
         self._clock = clock
-        self._hold = Hold(store)
-        self._ledger = Ledger(store)
-        self._cleanup = Cleanup(store)
-        self._book = Book()
         self._plan = Plan(0.0, settings.budget_s, {})
         self._estimates = Estimates()
         self._measurements = Measurements(graph)
@@ -89,7 +81,6 @@ class Driver:
         """Per dataframe operator, how many tasks shall read its lanes in the next tick."""
         self.again_tasks: dict[str, int] = {}
         """The same of the tick before, for a batch that Spark repeats."""
-        self._again: Again | None = None
         self.parked = threading.Event()
         """Set when no further tick will come: the query may be stopped."""
         self.ended = False
@@ -111,37 +102,27 @@ class Driver:
         A new run's operators begin with `start` replicas, or as many of these as they may have.
         """
         self._capacity = self._capacity_now()
-        self._hold.take()
-        try:
-            self._store.remove_unfinished("ledger")
-            self._store.remove_unfinished("segments")
-            self._book = self._ledger.load()
-            if self._book.tick < 0:
+        with self._keeper.opening():
+            if self.book.tick < 0:
                 self._begin(start)
             else:
                 self._go_on(discard)
-            self._cleanup.sweep(self._book, self._again.segments - self._book.segments() if self._again else ())
-        except OSError as error:
-            self._hold.release()
-            raise BaseUnusable(f"base {self._store}: cannot be read and written: {error}") from error
-        except BaseException:
-            self._hold.release()
-            raise
+            again = self._plan.again
+            self._keeper.sweep(again.segments - self.book.segments() if again else ())
         self._started_s = self._clock()
         self._send(warm=True)
 
     def _begin(self, start: int | None) -> None:
         self._plan = Plan(self._clock(), self.settings.budget_s, first_sizes(self._graph, start))
-        self._commit(Entry(0, "", -1, self._clock(), plan=self._plan.to_json()))
+        self._keeper.commit(Entry(0, "", -1, self._clock(), plan=self._plan.to_json()))
 
     def _go_on(self, discard: tuple[str, ...]) -> None:
-        self._plan = continued_plan(self._graph, self._book, discard, str(self._store))
-        self._again = self._plan.again
+        self._plan = continued_plan(self._graph, self.book, discard, self._base)
         self._estimates = Estimates(self._plan.service_s, self._plan.fan_out)
         if discard:
             # What the user discards counts as dropped.
-            entry = dropping(self._book, discard, self._clock())
-            self._commit(Entry(**{**vars(entry), "plan": self._plan.to_json()}))
+            entry = dropping(self.book, discard, self._clock())
+            self._keeper.commit(Entry(**{**vars(entry), "plan": self._plan.to_json()}))
 
     # -- a restart
 
@@ -152,9 +133,9 @@ class Driver:
     def lose_queues(self) -> None:
         """While the query stands still: what waits is dropped, and counted. Tuples that have left stay where they are."""
         names = tuple(operator.name for operator in self._graph.served if operator.kind is not Kind.OUTPUT)
-        entry = dropping(self._book, names, self._clock())
+        entry = dropping(self.book, names, self._clock())
         self._lost = entry.counts
-        self._plan_and_write(entry, frozenset())
+        self._plan_and_write(entry, frozenset(), self._plan.again)
 
     def request_pause(self) -> None:
         """No tick comes until `resume`; `paused` says when."""
@@ -171,54 +152,43 @@ class Driver:
 
     def routing(self) -> str:
         """What the branches of streaming DataFrames need to route their rows in this tick."""
-        queued = {
-            name: tuple(len(self._book.queue(LaneId(name, lane))) for lane in lanes)
-            for name, lanes in self._plan.active.items()
-        }
-        senders = [name for name, _, _ in self._plan.takes] + [source.name for source in self._graph.sources]
-        loads = self._loads.of(self._plan.active, senders, left_after(self._plan, self._book))
-        known = {name: state["once"] for name, state in self._book.sources.items() if "once" in state}
-        work = TaskWork(
-            self._book.tick + 1, self._plan.planned_s, self._plan.active, queued, {}, loads=loads, memories=known
-        )
-        return work.to_json()
+        return make_routing(self._graph, self._plan, self.book, self._loads).to_json()
 
     def writes(self) -> list[TaskWork]:
         """What Spark shall write in this tick, a lane each."""
-        return make_writes(self._graph, self._plan, self._book, self._book.tick + 1)
+        return make_writes(self._graph, self._plan, self.book, self.book.tick + 1)
 
     def is_applied(self, query: str, batch: int) -> bool:
         """True when Spark repeats a batch that the ledger has."""
-        return self._book.run == query and batch <= self._book.batch
+        return self.book.run == query and batch <= self.book.batch
 
     def check_checkpoint(self, query: str) -> None:
-        check_checkpoint(self._graph, self._book, query, str(self._store))
-        if self._again is not None and self._book.run != query:
+        check_checkpoint(self._graph, self.book, query, self._base)
+        if self._plan.again is not None and self.book.run != query:
             raise SettingError(
-                f"base {self._store}: was written with another checkpoint of Spark's, which has the state of its dataframe "
+                f"base {self._base}: was written with another checkpoint of Spark's, which has the state of its dataframe "
                 "operators; give that one back, or begin with a new base"
             )
 
     def finish_tick(self, query: str, batch: int, receipts: list[Receipt]) -> None:
         """Commit what the tasks did together with the plan of the next tick, then let that tick begin."""
-        settled = settle(self._graph, self.settings, self._book, receipts)
-        if self.stateful:
-            self._again = taken(self._plan, self._book, self.stateful)
+        settled = settle(self._graph, self.settings, self.book, receipts)
+        again = taken(self._plan, self.book, self.stateful) if self.stateful else self._plan.again
         now = self._clock()
         self._capacity = self._capacity_now()
         entry = Entry(
-            self._book.tick + 1,
+            self.book.tick + 1,
             query,
             batch,
             now,
-            settled.consumed + self._acknowledged(),
+            settled.consumed + self._keeper.acknowledged(self._outputs),
             settled.appended,
             dict(settled.schemas),  # type: ignore[arg-type]
             settled.counts,
-            states_after(self._graph, self._book, settled, self.streams, query, now),
+            states_after(self._graph, self.book, settled, self.streams, query, now),
         )
         self.streams.add(settled)
-        self._commit_with_plan(entry, settled)
+        self._commit_with_plan(entry, settled, again)
         self._measure(settled, now)
         if self.control is not None:
             self.control()
@@ -227,81 +197,44 @@ class Driver:
             self.end_interval()
         self._send()
 
-    def _commit_with_plan(self, entry: Entry, settled: Settled) -> None:
+    def _commit_with_plan(self, entry: Entry, settled: Settled, again: Again | None) -> None:
         """The plan looks at the lanes as they are after this tick, so the book goes first, the write follows."""
         for head, members in by_chain(self._graph, settled.receipts).items():
             self._estimates.learn(head, members)
-        self._plan_and_write(entry, settled.segments)
+        self._plan_and_write(entry, settled.segments, again)
 
-    def _plan_and_write(self, entry: Entry, segments: frozenset[str]) -> None:
+    def _plan_and_write(self, entry: Entry, segments: frozenset[str], again: Again | None) -> None:
         now = entry.at_s
         with self._lock:
             asked, self._asked = self._asked, {}
-            freed = self._book.apply(entry)
+            freed = self.book.apply(entry)
             active = self._plan.active | {name: tuple(range(size)) for name, size in asked.items()}
             self._plan = make_plan(
                 self._graph,
                 self.settings,
-                self._book,
+                self.book,
                 self._estimates,
                 active,
                 self._capacity.slots,
                 now,
                 elastic=self.elastic,
                 wrote_s=self._plan.wrote_s,
-                again=self._again,
+                again=again,
             )
-            self._book.plan = self._plan.to_json()
-        self._write(Entry(**{**vars(entry), "plan": self._book.plan}))
-        unused = segments - self._book.segments() - set(freed)
-        self._cleanup.after_commit(self._book, [*freed, *unused])
-        self._ledger.tidy(self._book)
-
-    def _commit(self, entry: Entry) -> None:
-        self._write(entry)
-        self._book.apply(entry)
-
-    def _write(self, entry: Entry) -> None:
-        self._hold.renew()
-        if not self._store.is_local and self._ledger.has(entry.tick):
-            raise BaseInUse(f"base {self._store}: entry {entry.tick} was written by another driver; this one stops")
-        try:
-            self._ledger.commit(entry)
-        except OSError as error:
-            raise BaseUnusable(
-                f"base {self._store}: entry {entry.tick} could not be written: {error}; nothing of the tick was applied: "
-                "make room or mend the permissions, then start again with the same base"
-            ) from error
-
-    def _acknowledged(self) -> tuple[tuple[str, int, int], ...]:
-        """What all readers of an output have read may go."""
-        if self._book.tick % ACKNOWLEDGE_EVERY:
-            return ()
-        outputs = [o.name for o in self._graph.operators if o.kind is Kind.OUTPUT]
-        read = []
-        for name in (*outputs, "dead-letters"):
-            queue = self._book.lanes.get(LaneId(name, 0))
-            if queue is None or not len(queue):
-                continue
-            position = acknowledged(self._store, name)
-            if position is not None and position > queue.consumed:
-                read.append((name, 0, min(position, queue.appended) - queue.consumed))
-        return tuple(read)
+            self.book.plan = self._plan.to_json()
+        self._keeper.write(Entry(**{**vars(entry), "plan": self.book.plan}))
+        self._keeper.tidy(freed, segments)
 
     def _measure(self, settled: Settled, now: float) -> None:
         if self._lost:
-            counts: dict[str, Counts] = {name: dict(its) for name, its in settled.counts.items()}
-            for name, its in self._lost.items():
-                mine = counts.setdefault(name, {})
-                mine["overflowed"] = mine.get("overflowed", 0) + its["overflowed"]
-            settled, self._lost = replace(settled, counts=counts), {}
+            settled, self._lost = with_lost(settled, self._lost), {}
         tick = Tick(
-            self._book.tick,
+            self.book.tick,
             self._started_s,
             now,
             settled,
             {name: len(lanes) for name, lanes in self._plan.active.items()},
-            {operator.name: self._book.queued(operator.name) for operator in self._graph.served},
+            {operator.name: self.book.queued(operator.name) for operator in self._graph.served},
             min(max(0.0, self._not_before_s - self._started_s), now - self._started_s),
         )
         with self._lock:
@@ -313,32 +246,15 @@ class Driver:
 
     def _send(self, warm: bool = False) -> None:
         """Let the next tick begin, now or when something is due; or none, when the run is over."""
-        tasks = make_tasks(self._graph, self._plan, self._book, self._book.tick + 1, self._capacity.cores, self._loads)
-        if warm:
-            lanes = sum(operator.replicas.most for operator in self._graph.served if not operator.waits)
-            if any(operator.waits for operator in self._graph.served):
-                lanes += self._capacity.cores * WAITING_TASKS
-            idle = TaskWork(self._book.tick + 1, self._plan.planned_s, {}, {}, {}, warm_s=WARM_S)
-            tasks += [idle] * max(0, min(self._capacity.slots, lanes + len(self._graph.sources)) - len(tasks))
         self.ended = self._is_drained()
         over = self._stopping or (self.ended and not warm)
         stands = over or self._restarting or self._pausing
-        wait_until = math.inf if stands else 0.0 if warm else self._next_due()
-        self._not_before_s = wait_until
-        frames = make_frames(self._graph, self._plan, self._book, self._book.tick + 1, self._capacity.cores)
-        again = make_again(self._again, self._book) if self._again else {}
-        self.frame_tasks, self.again_tasks = ({name: len(its) for name, its in t.items()} for t in (frames, again))
-        self._mailbox.put(
-            Mail(
-                self._book.tick,
-                # JSON knows no infinity that every reader takes; this is after the sun has gone out.
-                min(wait_until, 1e18),
-                tuple(task.to_json() for task in tasks),
-                _as_json(frames),
-                self._again.entry if self._again else -1,
-                _as_json(again),
-            )
+        self._not_before_s = math.inf if stands else 0.0 if warm else self._next_due()
+        mail = make_mail(self._graph, self._plan, self.book, self._capacity, self._loads, self._not_before_s, warm=warm)
+        self.frame_tasks, self.again_tasks = (
+            {name: len(its) for name, its in t.items()} for t in (mail.lanes, mail.again)
         )
+        self._mailbox.put(mail)
         if over:
             self.parked.set()
         elif self._restarting:
@@ -349,14 +265,14 @@ class Driver:
     def _next_due(self) -> float:
         if self._plan.takes:
             return 0.0
-        return min(self._clock() + self.settings.heartbeat_s, next_due_s(self._graph, self._book))
+        return min(self._clock() + self.settings.heartbeat_s, next_due_s(self._graph, self.book))
 
     def _is_drained(self) -> bool:
-        if self._again is not None and self._again.lanes:
+        if self._plan.again is not None and self._plan.again.lanes:
             # Spark moves the watermark when a batch is over: what is final by it comes with the next one.
             return False
         served = (operator for operator in self._graph.served if operator.kind is not Kind.OUTPUT)
-        return exhausted(self._graph, self._book) and not any(self._book.queued(o.name) for o in served)
+        return exhausted(self._graph, self.book) and not any(self.book.queued(o.name) for o in served)
 
     # -- asked by other threads
 
@@ -387,9 +303,9 @@ class Driver:
         self._estimates.service_s = service_s | self._estimates.service_s
 
     def _scene(self) -> Scene:
-        waiting = unread(self._graph, self._book) | self.streams.unread()
+        waiting = unread(self._graph, self.book) | self.streams.unread()
         return Scene(
-            self._book,
+            self.book,
             self._plan.active,
             self._estimates,
             waiting,
@@ -404,12 +320,8 @@ class Driver:
     def close(self) -> None:
         for let_go in self.at_close:
             let_go()
-        self._hold.release()
+        self._keeper.close()
 
     @property
     def book(self) -> Book:
-        return self._book
-
-
-def _as_json(tasks: Tasks) -> dict[str, tuple[str, ...]]:
-    return {name: tuple(task.to_json() for task in its) for name, its in tasks.items()}
+        return self._keeper.book

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from elastream import errors
@@ -60,6 +60,15 @@ def settle(graph: Graph, settings: Settings, book: Book, receipts: list[Receipt]
         max((receipt.served_s for receipt in receipts), default=0.0),
         _memories(receipts),
     )
+
+
+def with_lost(settled: Settled, lost: dict[str, Counts]) -> Settled:
+    """The same tick, telling also of what a restart before it dropped."""
+    counts: dict[str, Counts] = {name: dict(its) for name, its in settled.counts.items()}
+    for name, its in lost.items():
+        mine = counts.setdefault(name, {})
+        mine["overflowed"] = mine.get("overflowed", 0) + its["overflowed"]
+    return replace(settled, counts=counts)
 
 
 def raise_first_error(receipts: Iterable[Receipt]) -> None:
