@@ -1,7 +1,8 @@
-"""One Spark session for all tests that share it; those that kill a driver start their own."""
+"""What tests of several modules share. One Spark session does for all; those that kill a driver start their own."""
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from kafka_broker import broker_or_skip
@@ -10,6 +11,7 @@ from spark_cluster import Cluster, spark_cluster
 
 from elastream.bench.broker import Broker
 from elastream.engine import tick_session
+from elastream.lanes import Store
 
 # Java that lives for seconds spends them on compiling well.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -32,3 +34,8 @@ def broker() -> Iterator[Broker]:
 def cluster() -> Iterator[Cluster]:
     with spark_cluster() as running:
         yield running
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(str(tmp_path / "base"))
