@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from moto.server import ThreadedMotoServer
 from pyarrow import fs
+
+from elastream.lanes import Store
 
 KEY, SECRET = "the-access-key", "the-secret-of-it"
 BUCKET = "lanes"
@@ -13,6 +14,9 @@ BUCKET = "lanes"
 @contextmanager
 def object_store() -> Iterator[str]:
     """Gives its `host:port`."""
+    # Moto takes half a second to import, which tests that need no server do not wait for.
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -31,3 +35,10 @@ def object_store() -> Iterator[str]:
 
 def address(endpoint: str, path: str) -> str:
     return f"s3://{KEY}:{SECRET}@{path}?endpoint_override={endpoint}&scheme=http&region=us-east-1"
+
+
+def _flip(store: Store, name: str, at: int) -> bytes:
+    """Turn one byte of an object; gives what it was."""
+    whole = store.read(name)
+    store.write(name, whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+    return whole

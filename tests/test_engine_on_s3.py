@@ -1,21 +1,13 @@
 """A whole run whose tuples wait in an object store: it flows, it stops, it goes on."""
 
-from collections.abc import Iterator
-
 import pytest
 from flows import each_once, finish, ids_of, same
-from object_store import BUCKET, SECRET, address, object_store
+from object_store import BUCKET, SECRET, address
 from pyspark.sql import SparkSession
 
 from elastream import Topology, run, sources
 from elastream.errors import BaseInUse, SettingError
 from elastream.workload import constant
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with object_store() as place:
-        yield place
 
 
 def test_a_run_on_an_object_store_is_stopped_and_goes_on_with_every_tuple(spark: SparkSession, endpoint: str) -> None:

@@ -1,53 +1,23 @@
 """The same lanes on an object store: a server that speaks the S3 protocol on the loopback, and nothing mocked behind it."""
 
-import json
-import os
-import re
-import signal
-import subprocess
-import sys
-import threading
-import traceback
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from itertools import count
-
 import numpy as np
 import pyarrow as pa
 import pytest
-from object_store import BUCKET, KEY, SECRET, address, object_store
+from lanes_on_disk import _as_json, _numbers
+from object_store import _flip
 from pyarrow import ipc
 
-from elastream.errors import BaseInUse, BaseUnusable, Damaged
-from elastream.lanes import Appended, Book, Cleanup, Entry, Hold, LaneId, Ledger, Store, audit
+from elastream.errors import Damaged
+from elastream.lanes import Appended, Cleanup, Entry, LaneId, Ledger, Store, audit
 from elastream.lanes.cleanup import GRACE_TICKS
-from elastream.lanes.hold import LEASE_S
 from elastream.lanes.ledger import ENTRIES_A_SNAPSHOT
 from elastream.lanes.readers import acknowledge, acknowledged
-from elastream.lanes.sealed import seal, unseal
 from elastream.lanes.segments import encode_schema, read_slice, write_segments
-
-_FOLDERS = count()
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with object_store() as place:
-        yield place
-
-
-@pytest.fixture
-def uri(endpoint: str) -> str:
-    return address(endpoint, f"{BUCKET}/run-{next(_FOLDERS)}")
 
 
 @pytest.fixture
 def store(uri: str) -> Store:
     return Store(uri)
-
-
-def _numbers(first: int, rows: int) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"id": np.arange(first, first + rows), "word": [f"w{n}" for n in range(rows)]})
 
 
 class Base:
@@ -77,17 +47,6 @@ class Base:
         self.ledger.commit(entry)
         self.cleanup.after_commit(self.book, freed)
         self.ledger.tidy(self.book)
-
-
-def _as_json(book: Book) -> object:
-    return json.loads(json.dumps(book.to_json()))
-
-
-def _flip(store: Store, name: str, at: int) -> bytes:
-    """Turn one byte of an object; gives what it was."""
-    whole = store.read(name)
-    store.write(name, whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
-    return whole
 
 
 # -- files
@@ -258,223 +217,3 @@ def test_readers_say_how_far_they_have_come(store: Store) -> None:
     acknowledge(store, "table", "one", 30)
     acknowledge(store, "table", "two", 12)
     assert acknowledged(store, "table") == 12
-
-
-# -- the hold
-
-
-class Clock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_a_second_driver_is_refused_while_the_lease_runs(store: Store, uri: str) -> None:
-    clock = Clock()
-    Hold(store, clock).take()
-    clock.now += LEASE_S - 0.1
-    with pytest.raises(BaseInUse) as caught:
-        Hold(Store(uri), clock).take()
-    assert str(caught.value).startswith(f"base {store}: in use by ")
-    assert f'"pid": {os.getpid()}' in str(caught.value)
-    assert "wait 30 s if it has died" in str(caught.value)
-
-
-def test_a_lease_that_ran_out_is_taken_over_and_the_old_driver_stops_before_it_writes(store: Store, uri: str) -> None:
-    clock = Clock()
-    old, new = Hold(store, clock), Hold(Store(uri), clock)
-    old.take()
-    clock.now += LEASE_S
-    new.take()
-    with pytest.raises(BaseInUse, match="has taken it over; this driver stops before it writes"):
-        old.renew()
-    clock.now += LEASE_S / 2
-    new.renew()
-    clock.now += LEASE_S - 0.1
-    with pytest.raises(BaseInUse):
-        Hold(Store(uri), clock).take()
-
-
-def test_the_driver_that_was_replaced_does_not_give_the_base_away_when_it_closes(store: Store, uri: str) -> None:
-    clock = Clock()
-    old, new = Hold(store, clock), Hold(Store(uri), clock)
-    old.take()
-    clock.now += LEASE_S
-    new.take()
-    with pytest.raises(BaseInUse):
-        old.renew()
-    old.release()
-    with pytest.raises(BaseInUse):
-        Hold(Store(uri), clock).take()
-
-
-def test_a_driver_that_was_refused_does_not_give_the_base_away_either(store: Store, uri: str) -> None:
-    clock = Clock()
-    Hold(store, clock).take()
-    for _ in range(2):
-        refused = Hold(Store(uri), clock)
-        with pytest.raises(BaseInUse):
-            refused.take()
-        refused.release()
-
-
-def test_renewing_keeps_the_lease_and_does_not_write_at_every_tick(store: Store, uri: str) -> None:
-    clock = Clock()
-    hold = Hold(store, clock)
-    hold.take()
-    written = set()
-    for _ in range(50):
-        clock.now += 1.0
-        hold.renew()
-        written.add(store.read("lease.json"))
-        with pytest.raises(BaseInUse):
-            Hold(Store(uri), clock).take()
-    assert 4 <= len(written) <= 6
-
-
-def test_a_released_base_can_be_taken_at_once(store: Store, uri: str) -> None:
-    clock = Clock()
-    hold = Hold(store, clock)
-    hold.take()
-    hold.release()
-    assert not store.exists("lease.json")
-    Hold(Store(uri), clock).take()
-
-
-def test_a_lease_from_another_machine_is_believed_until_it_runs_out(store: Store) -> None:
-    clock = Clock()
-    # A number that no process here has, on a host that is not this one.
-    who = json.dumps({"host": "far-away", "pid": 2**22 + 1})
-    store.write("lease.json", seal("lease", {"owner": "x", "who": who, "renewed_s": clock.now}))
-    with pytest.raises(BaseInUse, match="far-away"):
-        Hold(store, clock).take()
-    clock.now += LEASE_S
-    Hold(store, clock).take()
-    assert json.loads(unseal("lease", store.read("lease.json"), "lease")["who"])["pid"] == os.getpid()
-
-
-_HOLDER = """
-import sys
-from elastream.lanes import Hold, Store
-Hold(Store(sys.stdin.readline().strip())).take()
-print("held", flush=True)
-sys.stdin.read()
-"""
-
-
-def test_another_process_holds_the_base_until_it_is_killed(store: Store, uri: str) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", _HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as holder:
-        assert holder.stdin is not None
-        assert holder.stdout is not None
-        holder.stdin.write(uri + "\n")
-        holder.stdin.flush()
-        assert holder.stdout.readline() == "held\n"
-        with pytest.raises(BaseInUse, match=f'"pid": {holder.pid}'):
-            Hold(store).take()
-        os.kill(holder.pid, signal.SIGKILL)
-        holder.wait()
-        # It was a process of this machine, so there is no need to wait for its lease.
-        Hold(store).take()
-        with pytest.raises(BaseInUse, match=f'"pid": {os.getpid()}'):
-            Hold(Store(uri)).take()
-
-
-# -- bases that cannot be used, and secrets
-
-
-def test_a_bucket_that_does_not_exist_is_unusable(endpoint: str) -> None:
-    store = Store(address(endpoint, "never-made/run"))
-    with pytest.raises(BaseUnusable, match=r"^base s3://never-made/run: cannot be written: "):
-        Hold(store).take()
-
-
-@pytest.fixture
-def locked_endpoint() -> Iterator[str]:
-    """A server that refuses everyone, as one does whose keys have been withdrawn."""
-
-    class Refuse(BaseHTTPRequestHandler):
-        def refuse(self) -> None:
-            self.send_response(403)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = refuse  # noqa: N815
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            """Quiet."""
-
-    server = HTTPServer(("127.0.0.1", 0), Refuse)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_a_store_that_lets_nobody_in_is_unusable(locked_endpoint: str) -> None:
-    with pytest.raises(BaseUnusable, match=r"^base s3://lanes/run: "):
-        Hold(Store(address(locked_endpoint, "lanes/run"))).take()
-
-
-def test_the_name_of_a_store_does_not_tell_its_secrets(store: Store) -> None:
-    assert str(store).startswith(f"s3://{BUCKET}/run-")
-    assert SECRET not in str(store)
-    assert KEY not in str(store)
-    assert "?" not in str(store)
-
-
-def test_no_error_tells_the_secrets(store: Store, uri: str, endpoint: str) -> None:
-    def damaged_segment() -> None:
-        ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 2)]})
-        store.delete([f"segments/{piece.segment}"])
-        read_slice(store, piece, schemas[piece.schema])
-
-    def damaged_entry() -> None:
-        Ledger(store).commit(Entry(0, "run", 0, 0.0))
-        _flip(store, "ledger/entry-000000000000.json", 5)
-        Ledger(store).load()
-
-    def in_use() -> None:
-        Hold(store).take()
-        Hold(Store(uri)).take()
-
-    def no_bucket() -> None:
-        Hold(Store(address(endpoint, "never-made/run"))).take()
-
-    for kind, fail in (
-        (Damaged, damaged_segment),
-        (Damaged, damaged_entry),
-        (BaseInUse, in_use),
-        (BaseUnusable, no_bucket),
-    ):
-        with pytest.raises(kind) as caught:
-            fail()
-        told = "".join(traceback.format_exception(caught.value))
-        assert SECRET not in told
-        assert KEY not in told
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "s3://AKIA77:hu sh@lanes/run",
-        "s3://AKIA77:hu/sh@lanes/run",
-        "s3://AKIA77:hu@sh@lanes/run",
-        "s3://AKIA77:hush@lanes/run?nonsense=1",
-        "nosuch://AKIA77:hush@lanes/run",
-    ],
-)
-def test_an_address_that_cannot_be_opened_is_refused_without_its_secrets(address: str) -> None:
-    with pytest.raises(BaseUnusable) as caught:
-        Store(address)
-    # The whole of what a terminal would show, with the errors that led to this one.
-    told = "".join(traceback.format_exception(caught.value))
-    assert "AKIA77" not in told
-    assert not re.search(r"hu.?sh|sh@", told)
