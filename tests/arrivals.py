@@ -13,7 +13,7 @@ PATIENT = settings(deadline=None, max_examples=100)
 
 
 @st.composite
-def _arrivals(draw: st.DrawFn) -> Arrivals:
+def any_arrivals(draw: st.DrawFn) -> Arrivals:
     """Steps of any length, many of them without a tuple, some with parts of tuples."""
     steps = draw(
         st.lists(st.tuples(st.integers(1, 5000), st.just(0) | st.integers(0, 4000)), min_size=1, max_size=12).filter(
@@ -26,7 +26,7 @@ def _arrivals(draw: st.DrawFn) -> Arrivals:
     return Arrivals(tuple(ends.tolist()), tuple(counts.tolist()))
 
 
-def _trace(folder: Path, *lines: str, header: str = "t_seconds,events") -> Path:
+def trace_file(folder: Path, *lines: str, header: str = "t_seconds,events") -> Path:
     path = folder / "trace.csv"
     path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
     return path

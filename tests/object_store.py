@@ -37,7 +37,7 @@ def address(endpoint: str, path: str) -> str:
     return f"s3://{KEY}:{SECRET}@{path}?endpoint_override={endpoint}&scheme=http&region=us-east-1"
 
 
-def _flip(store: Store, name: str, at: int) -> bytes:
+def flip_byte(store: Store, name: str, at: int) -> bytes:
     """Turn one byte of an object; gives what it was."""
     whole = store.read(name)
     store.write(name, whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])

@@ -16,10 +16,10 @@ ACTIVE = st.lists(st.integers(0, 63), min_size=1, max_size=9, unique=True).map(t
 SENDERS = st.builds(Sender, lane=st.integers(0, 63), turn=st.integers(0, 10_000))
 
 
-def _batch(**columns: Any) -> pa.RecordBatch:
+def batch_of(**columns: Any) -> pa.RecordBatch:
     arrays = [column if isinstance(column, pa.Array) else pa.array(column) for column in columns.values()]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _numbers(rows: int) -> pa.RecordBatch:
-    return _batch(id=np.arange(rows), group=np.arange(rows) % 101)
+def numbered(rows: int) -> pa.RecordBatch:
+    return batch_of(id=np.arange(rows), group=np.arange(rows) % 101)

@@ -15,7 +15,7 @@ def generator(seed: int) -> np.random.Generator:
 
 
 @st.composite
-def _outlines(draw: st.DrawFn) -> dict[str, float | None]:
+def outlines(draw: st.DrawFn) -> dict[str, float | None]:
     """Spikes that may begin at once, rise at once, have no peak to speak of, or outlast a run of 100 s."""
     duration_s = draw(st.floats(0.5, 60))
     time_to_peak_s = draw(st.sampled_from([0.0, 1.0]) | st.floats(0, 1)) * duration_s

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lanes_on_disk import _flip, _numbers
+from lanes_on_disk import flip_byte, numbered
 from pyarrow import ipc
 
 from elastream.lanes import Appended, Book, Cleanup, Entry, Hold, LaneId, Ledger, Slice, Store, audit
@@ -28,8 +28,8 @@ class Base:
 
     def tick(self, entering: int, scored: int, **more: Any) -> Entry:
         tick = self.book.tick + 1
-        batches = {LaneId("score", n): [_numbers(1000 * tick + 100 * n, entering)] for n in range(2)}
-        batches[LaneId("table", 0)] = [_numbers(0, 2 * scored)]
+        batches = {LaneId("score", n): [numbered(1000 * tick + 100 * n, entering)] for n in range(2)}
+        batches[LaneId("table", 0)] = [numbered(0, 2 * scored)]
         appended, schemas = write_segments(self.store, tick, batches)
         entry = Entry(
             tick,
@@ -136,7 +136,7 @@ def _waiting_segment(base: Base) -> str:
 def test_the_audit_finds_a_damaged_segment(base: Base, tmp_path: Path) -> None:
     piece = base.book.queue(LaneId("score", 1)).slices[-1]
     path = tmp_path / "base" / "segments" / piece.segment
-    whole = _flip(path, piece.offset + piece.length - 1)
+    whole = flip_byte(path, piece.offset + piece.length - 1)
     (problem,) = audit(base.store).problems
     assert problem.startswith(f"score lane 1: segment segments/{piece.segment}")
     assert "checksum" in problem
@@ -207,7 +207,7 @@ def test_the_audit_finds_a_slice_named_again_after_it_was_consumed(base: Base) -
 
 def test_the_audit_says_which_entry_is_damaged(base: Base, tmp_path: Path) -> None:
     path = tmp_path / "base" / "ledger" / "entry-000000000004.json"
-    whole = _flip(path, 200)
+    whole = flip_byte(path, 200)
     (problem,) = audit(base.store).problems
     assert "ledger/entry-000000000004.json" in problem
     path.write_bytes(whole)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-from lanes_on_disk import _numbers
+from lanes_on_disk import numbered
 
 from elastream.lanes import Appended, Book, Cleanup, Entry, LaneId, Store
 from elastream.lanes.cleanup import GRACE_TICKS
@@ -16,7 +16,7 @@ def test_the_disk_holds_what_waits_and_a_few_ticks_more(store: Store) -> None:
     for tick in range(120):
         appended: list[Appended] = []
         for task in range(3):
-            made, _ = write_segments(store, tick, {lane: [_numbers(tick * 30 + task * 10, 10)]})
+            made, _ = write_segments(store, tick, {lane: [numbered(tick * 30 + task * 10, 10)]})
             appended += made
         # Mostly as much goes as comes, now and then a backlog builds up and is worked off.
         wanted = int(random.integers(0, 60)) if tick < 100 else 10**6
@@ -31,7 +31,7 @@ def test_the_disk_holds_what_waits_and_a_few_ticks_more(store: Store) -> None:
 
 def test_a_consumed_segment_stays_for_the_grace_and_then_goes(store: Store) -> None:
     book, cleanup = Book(), Cleanup(store)
-    appended, _ = write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 4)]})
+    appended, _ = write_segments(store, 0, {LaneId("a", 0): [numbered(0, 4)]})
     cleanup.after_commit(book, book.apply(Entry(0, "run", 0, 0.0, (), tuple(appended))))
     freed = book.apply(Entry(1, "run", 1, 0.0, (("a", 0, 4),)))
     assert freed == [appended[0].slice.segment]
@@ -46,7 +46,7 @@ def test_a_consumed_segment_stays_for_the_grace_and_then_goes(store: Store) -> N
 
 def test_the_sweep_takes_only_segments_of_committed_ticks_that_nothing_names(store: Store) -> None:
     def written(tick: int) -> Appended:
-        return write_segments(store, tick, {LaneId("a", 0): [_numbers(0, 4)]})[0][0]
+        return write_segments(store, tick, {LaneId("a", 0): [numbered(0, 4)]})[0][0]
 
     book, cleanup = Book(), Cleanup(store)
     named, failed_attempt = written(0), written(0)
@@ -67,7 +67,7 @@ def test_the_sweep_takes_only_segments_of_committed_ticks_that_nothing_names(sto
 
 
 def test_a_segment_that_may_be_read_again_outlives_a_restart_by_a_few_ticks(store: Store) -> None:
-    consumed = write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 4)]})[0][0]
+    consumed = write_segments(store, 0, {LaneId("a", 0): [numbered(0, 4)]})[0][0]
     book = Book()
     book.apply(Entry(0, "run", 0, 0.0, (), (consumed,)))
     book.apply(Entry(1, "run", 1, 0.0, (("a", 0, 4),)))
@@ -81,7 +81,7 @@ def test_a_segment_that_may_be_read_again_outlives_a_restart_by_a_few_ticks(stor
 
 
 def test_the_sweep_leaves_files_alone_that_are_not_segments(store: Store, tmp_path: Path) -> None:
-    orphan, _ = write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 4)]})
+    orphan, _ = write_segments(store, 0, {LaneId("a", 0): [numbered(0, 4)]})
     book = Book()
     book.apply(Entry(0, "run", 0, 0.0))
     # Shared disks and file browsers put such files everywhere.

@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from lanes_on_disk import _as_json, _numbers
-from object_store import _flip
+from lanes_on_disk import as_json, numbered
+from object_store import flip_byte
 from pyarrow import ipc
 
 from elastream.errors import Damaged
@@ -32,7 +32,7 @@ class Base:
     def tick(self, entering: int = 4, scored: int = 4) -> None:
         tick = self.book.tick + 1
         scored = min(scored, self.book.queued("score"))
-        appended, schemas = write_segments(self.store, tick, {LaneId("score", 0): [_numbers(tick * 100, entering)]})
+        appended, schemas = write_segments(self.store, tick, {LaneId("score", 0): [numbered(tick * 100, entering)]})
         entry = Entry(
             tick,
             "run",
@@ -81,8 +81,8 @@ def test_removing_what_is_gone_already_is_fine(store: Store) -> None:
 
 def test_slices_read_back_what_was_written_to_each_lane(store: Store) -> None:
     written = {
-        LaneId("a", 0): [_numbers(0, 5), _numbers(5, 5)],
-        LaneId("a", 3): [_numbers(50, 40).slice(7, 20)],
+        LaneId("a", 0): [numbered(0, 5), numbered(5, 5)],
+        LaneId("a", 3): [numbered(50, 40).slice(7, 20)],
         LaneId("b", 0): [pa.RecordBatch.from_pydict({"x": [1.5, None], "l": [[1, 2], None]})],
     }
     appended, schemas = write_segments(store, 2, written)
@@ -108,9 +108,9 @@ def test_a_big_lane_survives_in_pieces(store: Store) -> None:
 
 
 def test_damage_to_a_segment_is_seen_named_and_can_be_mended(store: Store) -> None:
-    ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 20)]})
+    ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [numbered(0, 20)]})
     name = f"segments/{piece.segment}"
-    whole = _flip(store, name, piece.offset + piece.length // 2)
+    whole = flip_byte(store, name, piece.offset + piece.length // 2)
     with pytest.raises(Damaged, match=f"segment {name} in {store}: bytes .* restore the file"):
         read_slice(store, piece, schemas[piece.schema])
     store.write(name, whole[: piece.offset + 10])
@@ -120,7 +120,7 @@ def test_damage_to_a_segment_is_seen_named_and_can_be_mended(store: Store) -> No
     with pytest.raises(Damaged, match=f"segment {name} in {store}: it is gone"):
         read_slice(store, piece, schemas[piece.schema])
     store.write(name, whole)
-    assert read_slice(store, piece, schemas[piece.schema]).equals(_numbers(0, 20))
+    assert read_slice(store, piece, schemas[piece.schema]).equals(numbered(0, 20))
 
 
 # -- the ledger, clean-up, the audit
@@ -135,9 +135,9 @@ def test_the_ledger_is_loaded_as_it_was_committed_also_across_snapshots(store: S
     books = sorted(name for name in store.sizes("ledger") if name.startswith("book-"))
     assert len(books) == 2
     assert len(store.sizes("ledger")) <= 2 + ENTRIES_A_SNAPSHOT + 2
-    assert _as_json(Ledger(store).load()) == _as_json(base.book)
-    _flip(store, f"ledger/{books[-1]}", 200)
-    assert _as_json(Ledger(store).load()) == _as_json(base.book)
+    assert as_json(Ledger(store).load()) == as_json(base.book)
+    flip_byte(store, f"ledger/{books[-1]}", 200)
+    assert as_json(Ledger(store).load()) == as_json(base.book)
     assert audit(store).problems == ()
 
 
@@ -156,14 +156,14 @@ def test_damage_to_the_ledger_is_seen_named_and_can_be_mended(store: Store) -> N
     for _ in range(6):
         base.tick()
     name = "ledger/entry-000000000003.json"
-    whole = _flip(store, name, 150)
+    whole = flip_byte(store, name, 150)
     with pytest.raises(Damaged, match=f"^{store}/{name}: "):
         Ledger(store).load()
     store.delete([name])
     with pytest.raises(Damaged, match="entry 3 is missing between 2 and 4"):
         Ledger(store).load()
     store.write(name, whole)
-    assert _as_json(Ledger(store).load()) == _as_json(base.book)
+    assert as_json(Ledger(store).load()) == as_json(base.book)
 
 
 def test_a_run_goes_on_where_another_stopped(store: Store, uri: str) -> None:
@@ -171,7 +171,7 @@ def test_a_run_goes_on_where_another_stopped(store: Store, uri: str) -> None:
     for _ in range(5):
         base.tick()
     again = Base(Store(uri))
-    assert _as_json(again.book) == _as_json(base.book)
+    assert as_json(again.book) == as_json(base.book)
     again.tick()
     assert Ledger(store).has(5)
     assert Ledger(store).load().tick == 5
@@ -184,7 +184,7 @@ def test_the_sweep_takes_only_segments_of_committed_ticks_that_nothing_names(sto
     named = base.book.segments()
 
     def written(tick: int) -> str:
-        return write_segments(store, tick, {LaneId("score", 0): [_numbers(0, 2)]})[0][0].slice.segment
+        return write_segments(store, tick, {LaneId("score", 0): [numbered(0, 2)]})[0][0].slice.segment
 
     failed_attempt, in_flight = written(1), written(3)
     restarted = Cleanup(store)
@@ -201,7 +201,7 @@ def test_the_audit_finds_what_is_wrong(store: Store) -> None:
     assert healthy.problems == ()
     assert (healthy.entered, healthy.finished, healthy.queued) == (20, 9, 11)
     piece = base.book.queue(LaneId("score", 0)).slices[-1]
-    whole = _flip(store, f"segments/{piece.segment}", piece.offset + 8)
+    whole = flip_byte(store, f"segments/{piece.segment}", piece.offset + 8)
     (problem,) = audit(store).problems
     assert problem.startswith(f"score lane 0: segment segments/{piece.segment} in {store}")
     store.write(f"segments/{piece.segment}", whole)

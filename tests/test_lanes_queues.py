@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from lanes_on_disk import PATIENT, Row, _as_json, _rows, _slice
+from lanes_on_disk import PATIENT, Row, as_json, rows_of, slice_of
 
 from elastream.lanes import Appended, Book, Entry, LaneId, LaneQueue
 
@@ -23,9 +23,9 @@ def test_a_lane_is_first_in_first_out_like_a_list(operations: list[tuple[str, in
     appended = consumed = 0
     for number, (operation, rows) in enumerate(operations):
         if operation == "append":
-            piece = _slice("seg", number, rows)
+            piece = slice_of("seg", number, rows)
             queue.append(piece)
-            oracle += _rows([piece])
+            oracle += rows_of([piece])
             appended += rows
         else:
             taken = min(rows, len(oracle))
@@ -36,22 +36,22 @@ def test_a_lane_is_first_in_first_out_like_a_list(operations: list[tuple[str, in
             assert {(p.segment, p.offset) for p in done} == batches_before - {row[:2] for row in oracle}
         assert (queue.appended, queue.consumed, len(queue)) == (appended, consumed, len(oracle))
         for wanted in (0, 1, rows, len(oracle), len(oracle) + 5):
-            assert _rows(queue.peek(wanted)) == oracle[:wanted]
+            assert rows_of(queue.peek(wanted)) == oracle[:wanted]
 
 
 def test_a_lane_does_not_give_more_than_waits() -> None:
     queue = LaneQueue()
-    queue.append(_slice("seg", 0, 3))
+    queue.append(slice_of("seg", 0, 3))
     with pytest.raises(ValueError, match="consume 4 of 3 tuples"):
         queue.consume(4)
-    assert _rows(queue.peek(9)) == [("seg", 0, 0), ("seg", 0, 1), ("seg", 0, 2)]
+    assert rows_of(queue.peek(9)) == [("seg", 0, 0), ("seg", 0, 1), ("seg", 0, 2)]
 
 
 def test_looking_at_a_lane_takes_nothing_and_cuts_nothing() -> None:
     queue = LaneQueue()
-    queue.append(_slice("seg", 0, 5))
-    assert list(queue.peek(2)) == [_slice("seg", 0, 2)]
-    assert list(queue.slices) == [_slice("seg", 0, 5)]
+    queue.append(slice_of("seg", 0, 5))
+    assert list(queue.peek(2)) == [slice_of("seg", 0, 2)]
+    assert list(queue.slices) == [slice_of("seg", 0, 5)]
 
 
 class BookAgainstLists(RuleBasedStateMachine):
@@ -76,11 +76,11 @@ class BookAgainstLists(RuleBasedStateMachine):
         tick = self.book.tick + 1
         before = self._segments()
         appended = tuple(
-            Appended(operator, lane, _slice(f"{tick}-{segment}", next(self.offsets), rows))
+            Appended(operator, lane, slice_of(f"{tick}-{segment}", next(self.offsets), rows))
             for operator, lane, rows, segment in writes
         )
         for operator, lane, piece in appended:
-            self.lists.setdefault(LaneId(operator, lane), []).extend(_rows([piece]))
+            self.lists.setdefault(LaneId(operator, lane), []).extend(rows_of([piece]))
             self.entered += piece.rows
         consumed = []
         for operator, lane, rows in takes:
@@ -100,7 +100,7 @@ class BookAgainstLists(RuleBasedStateMachine):
     def reload(self) -> None:
         stored = json.loads(json.dumps(self.book.to_json()))
         self.book = Book.from_json(stored)
-        assert _as_json(self.book) == stored
+        assert as_json(self.book) == stored
 
     @rule(skipped=st.integers(2, 5))
     def an_entry_out_of_turn_is_refused(self, skipped: int) -> None:
@@ -111,7 +111,7 @@ class BookAgainstLists(RuleBasedStateMachine):
     def the_same_rows_wait_in_the_same_order(self) -> None:
         for lane, rows in self.lists.items():
             queue = self.book.queue(lane)
-            assert _rows(queue.peek(10**6)) == rows
+            assert rows_of(queue.peek(10**6)) == rows
             assert len(queue) == len(rows)
             assert queue.consumed == self.consumed.get(lane, 0)
         for operator in "ab":

@@ -1,6 +1,6 @@
 """Readers of outputs: how far they have come, and that they see only what is committed."""
 
-from lanes_on_disk import _numbers, _rows
+from lanes_on_disk import numbered, rows_of
 
 from elastream.lanes import Book, Entry, LaneId, Ledger, Store
 from elastream.lanes.readers import Follower, acknowledge, acknowledged
@@ -19,7 +19,7 @@ def test_an_output_is_kept_until_its_slowest_reader_has_it(store: Store) -> None
 
 def test_a_reader_sees_only_what_is_committed(store: Store) -> None:
     ledger, book = Ledger(store), Book()
-    appended, schemas = write_segments(store, 0, {LaneId("table", 0): [_numbers(0, 10)]})
+    appended, schemas = write_segments(store, 0, {LaneId("table", 0): [numbered(0, 10)]})
     assert Follower(store).waiting("table").slices == ()
     texts = {key: encode_schema(schema) for key, schema in schemas.items()}
     for entry in (
@@ -30,4 +30,4 @@ def test_a_reader_sees_only_what_is_committed(store: Store) -> None:
         book.apply(entry)
     seen = Follower(store).waiting("table")
     assert (seen.first, seen.stop, seen.schemas) == (4, 10, texts)
-    assert _rows(list(seen.slices)) == _rows(list(book.queue(LaneId("table", 0)).slices))
+    assert rows_of(list(seen.slices)) == rows_of(list(book.queue(LaneId("table", 0)).slices))

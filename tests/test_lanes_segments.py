@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lanes_on_disk import PATIENT, _flip, _numbers
+from lanes_on_disk import PATIENT, flip_byte, numbered
 from pyarrow import ipc
 
 from elastream.errors import Damaged, TopologyError
@@ -69,35 +69,35 @@ def test_slices_read_back_what_was_written_to_each_lane(
 
 
 def test_part_of_a_slice_reads_back_as_that_part(store: Store) -> None:
-    ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [_numbers(100, 50)]})
+    ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [numbered(100, 50)]})
     part = read_slice(store, piece._replace(first=10, rows=5), schemas[piece.schema])
-    assert part.equals(_numbers(110, 5))
+    assert part.equals(numbered(110, 5))
 
 
 def test_a_segment_is_an_arrow_file_that_any_reader_opens(store: Store, tmp_path: Path) -> None:
     appended, _ = write_segments(
         store,
         3,
-        {LaneId("a", 0): [_numbers(0, 5), _numbers(5, 5)], LaneId("a", 1): [_numbers(90, 2)], LaneId("b", 0): []},
+        {LaneId("a", 0): [numbered(0, 5), numbered(5, 5)], LaneId("a", 1): [numbered(90, 2)], LaneId("b", 0): []},
     )
     (segment,) = {a.slice.segment for a in appended}
     assert segment.startswith("000000000003-")
     with ipc.open_file(str(tmp_path / "base" / "segments" / segment)) as file:
-        assert file.schema == _numbers(0, 1).schema
+        assert file.schema == numbered(0, 1).schema
         batches = [file.get_batch(at) for at in range(file.num_record_batches)]
-    assert [batch.to_pylist() for batch in batches] == [_numbers(0, 10).to_pylist(), _numbers(90, 2).to_pylist()]
+    assert [batch.to_pylist() for batch in batches] == [numbered(0, 10).to_pylist(), numbered(90, 2).to_pylist()]
     assert [(a.operator, a.lane, a.slice.rows) for a in appended] == [("a", 0, 10), ("a", 1, 2)]
 
 
 def test_tuples_of_two_schemas_go_to_two_segments(store: Store) -> None:
     other = pa.RecordBatch.from_pydict({"x": [1.5]})
-    appended, schemas = write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 2)], LaneId("b", 0): [other]})
+    appended, schemas = write_segments(store, 0, {LaneId("a", 0): [numbered(0, 2)], LaneId("b", 0): [other]})
     assert len({a.slice.segment for a in appended}) == len(schemas) == len(store.sizes("segments")) == 2
     assert read_slice(store, appended[1].slice, schemas[appended[1].slice.schema]).equals(other)
 
 
 def test_nothing_to_write_writes_nothing(store: Store) -> None:
-    assert write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 0)], LaneId("a", 1): []}) == ([], {})
+    assert write_segments(store, 0, {LaneId("a", 0): [numbered(0, 0)], LaneId("a", 1): []}) == ([], {})
     assert store.sizes("segments") == {}
 
 
@@ -132,20 +132,20 @@ def test_a_turned_byte_in_a_segment_is_seen_and_named_and_can_be_mended(
 ) -> None:
     base = tmp_path_factory.mktemp("turned")
     store = Store(str(base))
-    ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 20)]})
+    ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [numbered(0, 20)]})
     path = base / "segments" / piece.segment
-    whole = _flip(path, data.draw(st.integers(piece.offset, piece.offset + piece.length - 1)))
+    whole = flip_byte(path, data.draw(st.integers(piece.offset, piece.offset + piece.length - 1)))
     with pytest.raises(Damaged) as caught:
         read_slice(store, piece, schemas[piece.schema])
     assert f"segment segments/{piece.segment} in {base}" in str(caught.value)
     assert "restore the file from a copy and start again" in str(caught.value)
     path.write_bytes(whole)
-    assert read_slice(store, piece, schemas[piece.schema]).equals(_numbers(0, 20))
+    assert read_slice(store, piece, schemas[piece.schema]).equals(numbered(0, 20))
 
 
 @pytest.mark.parametrize("left", [0, 100])
 def test_a_segment_that_was_cut_short_is_damaged(store: Store, tmp_path: Path, left: int) -> None:
-    ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 20)]})
+    ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [numbered(0, 20)]})
     path = tmp_path / "base" / "segments" / piece.segment
     path.write_bytes(path.read_bytes()[:left])
     with pytest.raises(Damaged, match=piece.segment):
@@ -153,7 +153,7 @@ def test_a_segment_that_was_cut_short_is_damaged(store: Store, tmp_path: Path, l
 
 
 def test_a_segment_that_is_gone_is_damage_and_not_a_missing_file(store: Store, tmp_path: Path) -> None:
-    ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 20)]})
+    ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [numbered(0, 20)]})
     (tmp_path / "base" / "segments" / piece.segment).unlink()
     with pytest.raises(Damaged, match=f"{piece.segment} in .*: it is gone, but tuples of it wait; restore it"):
         read_slice(store, piece, schemas[piece.schema])

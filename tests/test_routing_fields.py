@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from routes import ACTIVE, PATIENT, _batch
+from routes import ACTIVE, PATIENT, batch_of
 
 from elastream.routing import Sender, Snapshot, lanes_of
 from elastream.routing.hashing import hash_columns
@@ -84,7 +84,7 @@ def test_fields_never_splits_a_key_over_lanes_or_batches(
     kind: str, data: st.DataObject, active: tuple[int, ...]
 ) -> None:
     keys, cuts = data.draw(_keyed_rows(kind))
-    whole = _batch(key=keys)
+    whole = batch_of(key=keys)
     batches = [whole.slice(a, b - a) for a, b in pairwise(cuts)]
     found = _lanes_by_key(batches, ("key",), groupings.fields("key"), Snapshot(active))
     assert {key: lanes for key, lanes in found.items() if len(lanes) > 1} == {}
@@ -107,7 +107,7 @@ def test_fields_of_several_columns_never_splits_a_key(
     cut: int,
 ) -> None:
     rows = min(len(first[0]), len(second[0]), len(third[0]))
-    whole = _batch(a=first[0][:rows], b=second[0][:rows], c=third[0][:rows])
+    whole = batch_of(a=first[0][:rows], b=second[0][:rows], c=third[0][:rows])
     batches = [whole.slice(0, min(cut, rows)), whole.slice(min(cut, rows))]
     found = _lanes_by_key(batches, ("a", "b", "c"), groupings.fields("a", "b", "c"), Snapshot(active))
     assert all(len(lanes) == 1 for lanes in found.values())
@@ -115,19 +115,19 @@ def test_fields_of_several_columns_never_splits_a_key(
 
 @pytest.mark.parametrize("of", [pa.float32(), pa.float64()])
 def test_zero_is_one_key_whatever_its_sign(of: pa.DataType) -> None:
-    hashes = hash_columns(_batch(key=pa.array([0.0, -0.0], of)), ("key",))
+    hashes = hash_columns(batch_of(key=pa.array([0.0, -0.0], of)), ("key",))
     assert hashes[0] == hashes[1]
 
 
 def test_not_a_number_is_one_key_whatever_its_bits() -> None:
     # What a division gives and what a file holds are both "not a number", but differ in their sign bit.
     bits = np.array([0x7FF8000000000000, 0xFFF8000000000000, 0x7FF8000000000001], np.uint64)
-    hashes = hash_columns(_batch(key=bits.view(np.float64)), ("key",))
+    hashes = hash_columns(batch_of(key=bits.view(np.float64)), ("key",))
     assert len(set(hashes.tolist())) == 1
 
 
 def test_zero_inside_a_list_is_one_key_whatever_its_sign() -> None:
-    hashes = hash_columns(_batch(key=pa.array([[1.0, 0.0], [1.0, -0.0]])), ("key",))
+    hashes = hash_columns(batch_of(key=pa.array([[1.0, 0.0], [1.0, -0.0]])), ("key",))
     assert hashes[0] == hashes[1]
 
 
@@ -139,18 +139,18 @@ def test_a_dictionary_encoded_key_goes_where_the_plain_key_goes(
     plain, cuts = rows
     encoded = plain.dictionary_encode()
     to = Snapshot(active)
-    expected = lanes_of(groupings.fields("key"), _batch(key=plain), to, Sender()).tolist()
-    assert lanes_of(groupings.fields("key"), _batch(key=encoded), to, Sender()).tolist() == expected
+    expected = lanes_of(groupings.fields("key"), batch_of(key=plain), to, Sender()).tolist()
+    assert lanes_of(groupings.fields("key"), batch_of(key=encoded), to, Sender()).tolist() == expected
     # The second half has a dictionary in which the words stand at other places.
     at = cuts[len(cuts) // 2]
-    later = _batch(key=plain[at:].dictionary_encode())
+    later = batch_of(key=plain[at:].dictionary_encode())
     assert lanes_of(groupings.fields("key"), later, to, Sender()).tolist() == expected[at:]
 
 
 def test_a_null_that_a_dictionary_holds_as_a_word_is_the_null_key() -> None:
     encoded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int8()), pa.array(["a", None]))
-    wanted = hash_columns(_batch(key=pa.array(["a", None, "a"])), ("key",))
-    assert hash_columns(_batch(key=encoded), ("key",)).tolist() == wanted.tolist()
+    wanted = hash_columns(batch_of(key=pa.array(["a", None, "a"])), ("key",))
+    assert hash_columns(batch_of(key=encoded), ("key",)).tolist() == wanted.tolist()
 
 
 @PATIENT
@@ -158,7 +158,7 @@ def test_a_null_that_a_dictionary_holds_as_a_word_is_the_null_key() -> None:
 @example([("a", "b"), ("b", "a")])
 @example([("ab", ""), ("a", "b")])
 def test_columns_are_hashed_each_for_itself_and_in_their_order(rows: list[tuple[str, str]]) -> None:
-    batch = _batch(a=[a for a, _ in rows], b=[b for _, b in rows])
+    batch = batch_of(a=[a for a, _ in rows], b=[b for _, b in rows])
     first, second = hash_columns(batch, ("a", "b"))
     assert first != second
 
@@ -166,21 +166,21 @@ def test_columns_are_hashed_each_for_itself_and_in_their_order(rows: list[tuple[
 def test_keys_are_spread_over_the_lanes_about_evenly() -> None:
     for keys in (np.arange(20_000), np.arange(20_000) * 4096, [f"user-{n}" for n in range(20_000)]):
         counts = Counter(
-            lanes_of(groupings.fields("key"), _batch(key=keys), Snapshot(tuple(range(7))), Sender()).tolist()
+            lanes_of(groupings.fields("key"), batch_of(key=keys), Snapshot(tuple(range(7))), Sender()).tolist()
         )
         assert len(counts) == 7
         assert max(counts.values()) < 1.15 * 20_000 / 7
 
 
 def test_one_replica_more_leaves_most_keys_that_shared_a_lane_together() -> None:
-    batch = _batch(key=np.arange(5_000))
+    batch = batch_of(key=np.arange(5_000))
     before = lanes_of(groupings.fields("key"), batch, Snapshot((0, 1)), Sender())
     after = lanes_of(groupings.fields("key"), batch, Snapshot((0, 1, 2, 3)), Sender())
     # Lanes own ranges of key groups: doubling cuts each range in two and mixes none.
     assert (after // 2 == before).all()
 
 
-_OF_ALL_KINDS = _batch(
+_OF_ALL_KINDS = batch_of(
     text=["", "a", "zürich", None],
     number=[0, -1, 2**40, None],
     real=[0.0, -0.0, 1.5, None],
@@ -218,7 +218,7 @@ def test_hashes_are_the_same_in_another_process() -> None:
 
 def test_hashes_are_those_of_every_other_machine() -> None:
     # Written down once: a base that was begun by another version or machine must find its keys in the same groups.
-    batch = _batch(text=["a", "abc", None], number=[1, 2**40, None])
+    batch = batch_of(text=["a", "abc", None], number=[1, 2**40, None])
     assert hash_columns(batch, ("text",)).tolist() == [4331099054663464410, 13722544347803916707, 16294208416658607535]
     assert hash_columns(batch, ("number",)).tolist()[0] == 6238072747940578789
     assert hash_columns(batch, ("number",)).tolist()[2] == 16294208416658607535

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from routes import ACTIVE, PATIENT, _batch
+from routes import ACTIVE, PATIENT, batch_of
 
 from elastream.routing import Sender, Snapshot, lanes_of
 from elastream.topology import groupings
@@ -24,7 +24,7 @@ def test_partial_key_uses_at_most_two_lanes_a_key(
     found: dict[int, set[int]] = {}
     for load in loads:
         to = Snapshot(active, tuple(load[: len(active)]))
-        lanes = lanes_of(groupings.partial_key("key"), _batch(key=keys), to, Sender())
+        lanes = lanes_of(groupings.partial_key("key"), batch_of(key=keys), to, Sender())
         for key, lane in zip(keys, lanes.tolist(), strict=True):
             found.setdefault(key, set()).add(lane)
     assert max(len(lanes) for lanes in found.values()) <= 2
@@ -37,7 +37,7 @@ def test_partial_key_is_more_even_than_fields_when_a_few_keys_are_hot(seed: int,
     keys = np.random.default_rng(seed).zipf(1.6, 5_000)
     to = Snapshot(tuple(range(lanes)))
     busiest = {
-        grouping.kind: max(Counter(lanes_of(grouping, _batch(key=keys), to, Sender()).tolist()).values())
+        grouping.kind: max(Counter(lanes_of(grouping, batch_of(key=keys), to, Sender()).tolist()).values())
         for grouping in (groupings.partial_key("key"), groupings.fields("key"))
     }
     assert busiest["partial_key"] < busiest["fields"]
@@ -51,14 +51,14 @@ def test_keys_that_share_one_lane_of_partial_key_need_not_share_the_other() -> N
 
 @pytest.mark.parametrize("lanes", [2, 3, 5, 8, 16])
 def test_partial_key_is_about_even_when_keys_are_many(lanes: int) -> None:
-    batch = _batch(key=np.arange(10_000))
+    batch = batch_of(key=np.arange(10_000))
     counts = Counter(lanes_of(groupings.partial_key("key"), batch, Snapshot(tuple(range(lanes))), Sender()).tolist())
     assert max(counts.values()) <= 1.1 * 10_000 / lanes
 
 
 def _candidates(key: int, active: tuple[int, ...]) -> tuple[int, ...]:
     """Where a key may go, as places in `active`."""
-    rows = _batch(key=[key] * 100)
+    rows = batch_of(key=[key] * 100)
     counts = Counter(lanes_of(groupings.partial_key("key"), rows, Snapshot(active), Sender()).tolist())
     assert set(counts.values()) == {50}
     return tuple(sorted(active.index(lane) for lane in counts))
@@ -78,7 +78,7 @@ def test_partial_key_fills_the_shorter_queue_first_and_then_both_alike(
     queued = [7] * len(active)
     queued[low], queued[high] = waiting
     to = Snapshot(active, tuple(queued))
-    counts = Counter(lanes_of(groupings.partial_key("key"), _batch(key=[key] * rows), to, Sender()).tolist())
+    counts = Counter(lanes_of(groupings.partial_key("key"), batch_of(key=[key] * rows), to, Sender()).tolist())
     after = waiting[0] + counts[active[low]], waiting[1] + counts[active[high]]
     assert sum(after) == sum(waiting) + rows
     if rows <= abs(waiting[0] - waiting[1]):

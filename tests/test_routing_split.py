@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from routes import ACTIVE, PATIENT, SENDERS, _batch, _numbers
+from routes import ACTIVE, PATIENT, SENDERS, batch_of, numbered
 
 from elastream.routing import Sender, Snapshot, lanes_of, split
 from elastream.topology import Grouping, groupings
@@ -32,7 +32,7 @@ def test_split_loses_no_row_doubles_none_and_keeps_the_order_within_a_lane(
     grouping: Grouping, groups: list[int], active: tuple[int, ...], sender: Sender, at: int
 ) -> None:
     # A piece of a longer batch, as a task hands it on.
-    batch = _batch(id=np.arange(len(groups)), group=groups, word=[f"w{n}" for n in groups]).slice(at % len(groups))
+    batch = batch_of(id=np.arange(len(groups)), group=groups, word=[f"w{n}" for n in groups]).slice(at % len(groups))
     to = Snapshot(active)
     parts = split(grouping, batch, to, sender)
     lanes = lanes_of(grouping, batch, to, sender).tolist()
@@ -46,7 +46,7 @@ def test_split_loses_no_row_doubles_none_and_keeps_the_order_within_a_lane(
 
 @pytest.mark.parametrize("grouping", [*SINGLE, groupings.all_], ids=str)
 def test_a_single_active_lane_gets_the_batch_as_it_is(grouping: Grouping) -> None:
-    batch = _numbers(20)
+    batch = numbered(20)
     parts = split(grouping, batch, Snapshot((5,), (1000,)), Sender(3, 8))
     assert list(parts) == [5]
     assert parts[5].equals(batch)
@@ -54,12 +54,12 @@ def test_a_single_active_lane_gets_the_batch_as_it_is(grouping: Grouping) -> Non
 
 @pytest.mark.parametrize("grouping", [*SINGLE, groupings.all_], ids=str)
 def test_an_empty_batch_goes_nowhere(grouping: Grouping) -> None:
-    assert split(grouping, _numbers(0), Snapshot((2, 4)), Sender()) == {}
+    assert split(grouping, numbered(0), Snapshot((2, 4)), Sender()) == {}
 
 
 @pytest.mark.parametrize("grouping", [*SINGLE, groupings.all_], ids=str)
 def test_only_active_lanes_receive_whatever_their_numbers(grouping: Grouping) -> None:
-    parts = split(grouping, _numbers(500), Snapshot((3, 11, 40)), Sender(11, 2))
+    parts = split(grouping, numbered(500), Snapshot((3, 11, 40)), Sender(11, 2))
     assert set(parts) <= {3, 11, 40}
     wanted = 1 if grouping.kind in ("global", "local") else 3
     assert len(parts) == wanted

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from routes import ACTIVE, PATIENT, SENDERS, _batch, _numbers
+from routes import ACTIVE, PATIENT, SENDERS, batch_of, numbered
 
 from elastream.errors import OperatorFailed
 from elastream.routing import Sender, Snapshot, lanes_of, split
@@ -16,7 +16,7 @@ from elastream.topology import groupings
 @PATIENT
 @given(rows=st.integers(0, 50), active=ACTIVE, sender=SENDERS)
 def test_all_gives_every_lane_every_tuple(rows: int, active: tuple[int, ...], sender: Sender) -> None:
-    batch = _numbers(rows)
+    batch = numbered(rows)
     parts = split(groupings.all_, batch, Snapshot(active), sender)
     assert set(parts) == (set(active) if rows else set())
     assert all(part.equals(batch) for part in parts.values())
@@ -25,7 +25,7 @@ def test_all_gives_every_lane_every_tuple(rows: int, active: tuple[int, ...], se
 @PATIENT
 @given(rows=st.integers(1, 50), active=ACTIVE, sender=SENDERS)
 def test_global_gives_everything_to_the_first_active_lane(rows: int, active: tuple[int, ...], sender: Sender) -> None:
-    parts = split(groupings.global_, _numbers(rows), Snapshot(active), sender)
+    parts = split(groupings.global_, numbered(rows), Snapshot(active), sender)
     assert {lane: part.num_rows for lane, part in parts.items()} == {active[0]: rows}
 
 
@@ -34,7 +34,7 @@ def test_global_gives_everything_to_the_first_active_lane(rows: int, active: tup
 def test_local_stays_in_the_senders_lane_when_that_is_active(
     rows: int, active: tuple[int, ...], sender: Sender
 ) -> None:
-    parts = split(groupings.local, _numbers(rows), Snapshot(active), sender)
+    parts = split(groupings.local, numbered(rows), Snapshot(active), sender)
     (lane,) = parts
     assert parts[lane].num_rows == rows
     assert lane == sender.lane if sender.lane in active else lane in active
@@ -42,14 +42,14 @@ def test_local_stays_in_the_senders_lane_when_that_is_active(
 
 def test_local_senders_without_a_lane_of_their_number_are_shared_out() -> None:
     to = Snapshot((0, 1))
-    lanes = [next(iter(split(groupings.local, _numbers(3), to, Sender(lane)))) for lane in range(6)]
+    lanes = [next(iter(split(groupings.local, numbered(3), to, Sender(lane)))) for lane in range(6)]
     assert lanes == [0, 1, 0, 1, 0, 1]
 
 
 @PATIENT
 @given(numbers=st.lists(st.integers(0, 1000), min_size=1, max_size=50), active=ACTIVE)
 def test_direct_counts_among_the_active_lanes(numbers: list[int], active: tuple[int, ...]) -> None:
-    lanes = lanes_of(groupings.direct("to"), _batch(to=pa.array(numbers, pa.int32())), Snapshot(active), Sender())
+    lanes = lanes_of(groupings.direct("to"), batch_of(to=pa.array(numbers, pa.int32())), Snapshot(active), Sender())
     assert lanes.tolist() == [active[number % len(active)] for number in numbers]
 
 
@@ -64,7 +64,7 @@ def test_direct_counts_among_the_active_lanes(numbers: list[int], active: tuple[
 )
 def test_direct_says_what_it_wanted_when_the_column_names_no_replica(column: pa.Array, got: str) -> None:
     with pytest.raises(OperatorFailed) as caught:
-        split(groupings.direct("to"), _batch(to=column), Snapshot((0, 1)), Sender())
+        split(groupings.direct("to"), batch_of(to=column), Snapshot((0, 1)), Sender())
     assert str(caught.value).startswith("grouping direct(to): expected a whole number in every row")
     assert got in str(caught.value)
     assert "fill the column with replica numbers from 0" in str(caught.value)
@@ -73,7 +73,7 @@ def test_direct_says_what_it_wanted_when_the_column_names_no_replica(column: pa.
 @PATIENT
 @given(rows=st.integers(0, 500), active=ACTIVE, sender=SENDERS)
 def test_shuffle_is_even_to_within_one_tuple(rows: int, active: tuple[int, ...], sender: Sender) -> None:
-    counts = Counter(lanes_of(groupings.shuffle, _numbers(rows), Snapshot(active), sender).tolist())
+    counts = Counter(lanes_of(groupings.shuffle, numbered(rows), Snapshot(active), sender).tolist())
     each = [counts[lane] for lane in active]
     assert sum(each) == rows
     assert max(each) - min(each) <= 1
@@ -86,7 +86,7 @@ def test_shuffle_is_even_over_the_turns_of_many_senders(
 ) -> None:
     counts: Counter[int] = Counter()
     for turn in range(first, first + rounds * len(active)):
-        counts.update(lanes_of(groupings.shuffle, _numbers(rows), Snapshot(active), Sender(turn=turn)).tolist())
+        counts.update(lanes_of(groupings.shuffle, numbered(rows), Snapshot(active), Sender(turn=turn)).tolist())
     assert counts == dict.fromkeys(active, rows * rounds)
 
 
@@ -94,5 +94,5 @@ def test_shuffle_is_even_over_the_turns_of_many_senders(
 @given(rows=st.integers(0, 100), active=ACTIVE, sender=SENDERS)
 def test_none_is_shuffle(rows: int, active: tuple[int, ...], sender: Sender) -> None:
     to = Snapshot(active)
-    one, other = (lanes_of(grouping, _numbers(rows), to, sender) for grouping in (groupings.none, groupings.shuffle))
+    one, other = (lanes_of(grouping, numbered(rows), to, sender) for grouping in (groupings.none, groupings.shuffle))
     assert one.tolist() == other.tolist()

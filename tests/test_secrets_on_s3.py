@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from lanes_on_disk import _numbers
-from object_store import BUCKET, KEY, SECRET, _flip, address
+from lanes_on_disk import numbered
+from object_store import BUCKET, KEY, SECRET, address, flip_byte
 
 from elastream.errors import BaseInUse, BaseUnusable, Damaged
 from elastream.lanes import Entry, Hold, LaneId, Ledger, Store
@@ -64,13 +64,13 @@ def test_the_name_of_a_store_does_not_tell_its_secrets(store: Store) -> None:
 
 def test_no_error_tells_the_secrets(store: Store, uri: str, endpoint: str) -> None:
     def damaged_segment() -> None:
-        ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [_numbers(0, 2)]})
+        ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [numbered(0, 2)]})
         store.delete([f"segments/{piece.segment}"])
         read_slice(store, piece, schemas[piece.schema])
 
     def damaged_entry() -> None:
         Ledger(store).commit(Entry(0, "run", 0, 0.0))
-        _flip(store, "ledger/entry-000000000000.json", 5)
+        flip_byte(store, "ledger/entry-000000000000.json", 5)
         Ledger(store).load()
 
     def in_use() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from spikes import PATIENT, _outlines, generator, hot_workload
+from spikes import PATIENT, generator, hot_workload, outlines
 
 from elastream.errors import SettingError
 from elastream.workload import DataSpike, Keys, VolumeSpike, constant, with_popularity, with_spikes
@@ -56,7 +56,7 @@ def test_each_hot_key_is_as_popular_as_was_drawn(seed: int) -> None:
 @given(
     cuts=st.lists(st.integers(0, 3000), max_size=6),
     zipf=st.sampled_from([0.0, 1.1]),
-    outlines=st.lists(_outlines(), min_size=1, max_size=3),
+    outlines=st.lists(outlines(), min_size=1, max_size=3),
 )
 def test_a_key_does_not_depend_on_the_batch_it_is_asked_in(
     cuts: list[int], zipf: float, outlines: list[dict[str, float | None]]

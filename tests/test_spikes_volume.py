@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from spikes import PATIENT, _outlines
+from spikes import PATIENT, outlines
 
 from elastream.errors import SettingError
 from elastream.workload import Arrivals, VolumeSpike, constant, formula, with_spikes
@@ -12,7 +12,7 @@ from elastream.workload import Arrivals, VolumeSpike, constant, formula, with_sp
 
 @st.composite
 def _volume_spikes(draw: st.DrawFn) -> VolumeSpike:
-    return VolumeSpike(**draw(_outlines()), magnitude=draw(st.floats(1, 20)))
+    return VolumeSpike(**draw(outlines()), magnitude=draw(st.floats(1, 20)))
 
 
 @st.composite

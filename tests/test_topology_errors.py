@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from topologies import Declare, _message, _same, _words, _write
+from topologies import Declare, keep_nothing, message_of, unchanged, words
 
 from elastream import Topology, groupings
 from elastream.errors import TopologyError
@@ -12,75 +12,75 @@ from elastream.topology import Grouping
 
 ERRORS: dict[str, tuple[Declare, tuple[str, ...]]] = {
     "unknown operator, nearly right": (
-        lambda t: t.map("score", _same, after="raed").sink("store", _write, after="score"),
+        lambda t: t.map("score", unchanged, after="raed").sink("store", keep_nothing, after="score"),
         ("operator 'score'", "after 'raed', which is not declared", "did you mean 'read'?"),
     ),
     "unknown operator, nothing like it": (
-        lambda t: t.sink("store", _write, after="xyzzy"),
+        lambda t: t.sink("store", keep_nothing, after="xyzzy"),
         ("operator 'store'", "after 'xyzzy', which is not declared", "declared are 'read', 'store'"),
     ),
     "two operators of one name": (
-        lambda t: t.map("a", _same, after="read").filter("a", bool, after="read"),
+        lambda t: t.map("a", unchanged, after="read").filter("a", bool, after="read"),
         ("operator 'a'", "two operators of one name", "rename one of them"),
     ),
     "a name that is empty": (
-        lambda t: t.sink("", _write, after="read"),
+        lambda t: t.sink("", keep_nothing, after="read"),
         ("operator ''", "a name is not empty", "rename it"),
     ),
     "a name with a slash": (
-        lambda t: t.sink("a/b", _write, after="read"),
+        lambda t: t.sink("a/b", keep_nothing, after="read"),
         ("operator 'a/b'", "no '/'", "rename it"),
     ),
     "no replicas": (
-        lambda t: t.sink("store", _write, after="read", replicas=0),
+        lambda t: t.sink("store", keep_nothing, after="read", replicas=0),
         ("operator 'store'", "replicas must be 1..1024, got 0", "set replicas=(1, 8)"),
     ),
     "too many replicas": (
-        lambda t: t.sink("store", _write, after="read", replicas=(1, 1025)),
+        lambda t: t.sink("store", keep_nothing, after="read", replicas=(1, 1025)),
         ("operator 'store'", "replicas must be 1..1024, got 1025", "set replicas=(1, 8)"),
     ),
     "replicas below zero": (
-        lambda t: t.sink("store", _write, after="read", replicas=(-1, 4)),
+        lambda t: t.sink("store", keep_nothing, after="read", replicas=(-1, 4)),
         ("operator 'store'", "replicas must be 1..1024, got -1", "set replicas=(1, 8)"),
     ),
     "replicas that are no number": (
-        lambda t: t.sink("store", _write, after="read", replicas=True),
+        lambda t: t.sink("store", keep_nothing, after="read", replicas=True),
         ("operator 'store'", "replicas must be 1..1024, got True", "set replicas=(1, 8)"),
     ),
     "replicas in a list": (
-        lambda t: t.sink("store", _write, after="read", replicas=[1, 8]),
+        lambda t: t.sink("store", keep_nothing, after="read", replicas=[1, 8]),
         ("operator 'store'", "got [1, 8]", "set replicas=(1, 8)"),
     ),
     "replicas that are three numbers": (
-        lambda t: t.sink("store", _write, after="read", replicas=(1, 2, 8)),
+        lambda t: t.sink("store", keep_nothing, after="read", replicas=(1, 2, 8)),
         ("operator 'store'", "replicas", "(1, 2, 8)", "set replicas=(1, 8)"),
     ),
     "replicas of a source": (
-        lambda t: t.source("more", _words(), replicas=0).sink("store", _write, after=["read", "more"]),
+        lambda t: t.source("more", words(), replicas=0).sink("store", keep_nothing, after=["read", "more"]),
         ("operator 'more'", "replicas must be 1..1024, got 0", "set replicas="),
     ),
     "replicas that go down": (
-        lambda t: t.sink("store", _write, after="read", replicas=(8, 1)),
+        lambda t: t.sink("store", keep_nothing, after="read", replicas=(8, 1)),
         ("operator 'store'", "replicas (8, 1) go down", "set replicas=(1, 8)"),
     ),
     "start below the least": (
-        lambda t: t.sink("store", _write, after="read", replicas=(2, 4), start=1),
+        lambda t: t.sink("store", keep_nothing, after="read", replicas=(2, 4), start=1),
         ("operator 'store'", "start must be 2..4, got 1", "set start=2"),
     ),
     "start above the most": (
-        lambda t: t.sink("store", _write, after="read", replicas=(2, 4), start=5),
+        lambda t: t.sink("store", keep_nothing, after="read", replicas=(2, 4), start=5),
         ("operator 'store'", "start must be 2..4, got 5", "set start=2"),
     ),
     "start that is text": (
-        lambda t: t.sink("store", _write, after="read", replicas=(2, 4), start="3"),
+        lambda t: t.sink("store", keep_nothing, after="read", replicas=(2, 4), start="3"),
         ("operator 'store'", "start must be 2..4, got '3'", "set start=2"),
     ),
     "start between two numbers": (
-        lambda t: t.sink("store", _write, after="read", replicas=(2, 4), start=2.5),
+        lambda t: t.sink("store", keep_nothing, after="read", replicas=(2, 4), start=2.5),
         ("operator 'store'", "start must be 2..4, got 2.5", "set start=2"),
     ),
     "a key column that does not exist": (
-        lambda t: t.sink("store", _write, after="read", grouping=groupings.fields("user")),
+        lambda t: t.sink("store", keep_nothing, after="read", grouping=groupings.fields("user")),
         (
             "edge 'read' -> 'store'",
             "fields(user) wants column 'user'",
@@ -89,47 +89,49 @@ ERRORS: dict[str, tuple[Declare, tuple[str, ...]]] = {
         ),
     ),
     "a key column that only one of two predecessors was given": (
-        lambda t: t.map("a", _same, after="read").sink(
-            "store", _write, after=["read", "a"], grouping={"a": groupings.direct("no")}
+        lambda t: t.map("a", unchanged, after="read").sink(
+            "store", keep_nothing, after=["read", "a"], grouping={"a": groupings.direct("no")}
         ),
         ("edge 'a' -> 'store'", "direct(no) wants column 'no'", "'a' gives id, word", "name one of these"),
     ),
     "fields without a key": (
-        lambda t: t.sink("store", _write, after="read", grouping=groupings.fields()),
+        lambda t: t.sink("store", keep_nothing, after="read", grouping=groupings.fields()),
         ("edge 'read' -> 'store'", "fields without a key column", "write fields('id')"),
     ),
     "partial key without a key": (
-        lambda t: t.sink("store", _write, after="read", grouping=groupings.partial_key()),
+        lambda t: t.sink("store", keep_nothing, after="read", grouping=groupings.partial_key()),
         ("edge 'read' -> 'store'", "partial_key without a key column", "write partial_key('id')"),
     ),
     "a grouping nobody knows": (
-        lambda t: t.sink("store", _write, after="read", grouping=Grouping("sticky")),
+        lambda t: t.sink("store", keep_nothing, after="read", grouping=Grouping("sticky")),
         ("edge 'read' -> 'store'", "no grouping 'sticky'", "use one of elastream.groupings"),
     ),
     "a grouping given as text": (
-        lambda t: t.sink("store", _write, after="read", grouping="shuffle"),
+        lambda t: t.sink("store", keep_nothing, after="read", grouping="shuffle"),
         ("'store'", "grouping", "'shuffle'", "use one of elastream.groupings"),
     ),
     "a grouping that was not called": (
-        lambda t: t.sink("store", _write, after="read", grouping=groupings.fields),
+        lambda t: t.sink("store", keep_nothing, after="read", grouping=groupings.fields),
         ("'store'", "grouping", "function", "use one of elastream.groupings"),
     ),
     "groupings for an operator that is not a predecessor": (
-        lambda t: t.sink("store", _write, after="read", grouping={"raed": groupings.fields("id")}),
+        lambda t: t.sink("store", keep_nothing, after="read", grouping={"raed": groupings.fields("id")}),
         ("'store'", "grouping", "'raed'", "read"),
     ),
     "a sink with a successor": (
         lambda t: (
-            t.sink("store", _write, after="read").map("late", _same, after="store").sink("end", _write, after="late")
+            t.sink("store", keep_nothing, after="read")
+            .map("late", unchanged, after="store")
+            .sink("end", keep_nothing, after="late")
         ),
         ("sink 'store'", "has a successor 'late'", "put 'late' after what comes before 'store'"),
     ),
     "an output with a successor": (
-        lambda t: t.output("table", after="read").sink("end", _write, after="table"),
+        lambda t: t.output("table", after="read").sink("end", keep_nothing, after="table"),
         ("output 'table'", "has a successor 'end'", "put 'end' after what comes before 'table'"),
     ),
     "an operator that goes nowhere": (
-        lambda t: t.sink("store", _write, after="read").map("score", _same, after="read"),
+        lambda t: t.sink("store", keep_nothing, after="read").map("score", unchanged, after="read"),
         ("operator 'score'", "its tuples go nowhere", "add a sink or an output after 'score'"),
     ),
     "a source that goes nowhere": (
@@ -137,7 +139,9 @@ ERRORS: dict[str, tuple[Declare, tuple[str, ...]]] = {
         ("operator 'read'", "its tuples go nowhere", "add a sink or an output after 'read'"),
     ),
     "predecessors that disagree": (
-        lambda t: t.map("score", _same, after="read", schema="id long").sink("store", _write, after=["read", "score"]),
+        lambda t: t.map("score", unchanged, after="read", schema="id long").sink(
+            "store", keep_nothing, after=["read", "score"]
+        ),
         (
             "operator 'store'",
             "'read' gives id int64, word string",
@@ -146,48 +150,48 @@ ERRORS: dict[str, tuple[Declare, tuple[str, ...]]] = {
         ),
     ),
     "the same predecessor twice": (
-        lambda t: t.sink("store", _write, after=["read", "read"]),
+        lambda t: t.sink("store", keep_nothing, after=["read", "read"]),
         ("operator 'store'", "'read'", "twice"),
     ),
     "after nothing": (
-        lambda t: t.sink("store", _write, after=[]),
+        lambda t: t.sink("store", keep_nothing, after=[]),
         ("operator 'store'", "comes after nothing", "name one with after='...'"),
     ),
     "chained after two": (
         lambda t: (
-            t.map("a", _same, after="read")
-            .map("b", _same, after=["read", "a"], chain=True)
-            .sink("end", _write, after="b")
+            t.map("a", unchanged, after="read")
+            .map("b", unchanged, after=["read", "a"], chain=True)
+            .sink("end", keep_nothing, after="b")
         ),
         ("operator 'b'", "chained after 2 operators", "chain after one"),
     ),
     "chained where the predecessor feeds another": (
         lambda t: (
-            t.map("a", _same, after="read")
-            .map("b", _same, after="a", chain=True)
-            .sink("c", _write, after="a")
-            .sink("d", _write, after="b")
+            t.map("a", unchanged, after="read")
+            .map("b", unchanged, after="a", chain=True)
+            .sink("c", keep_nothing, after="a")
+            .sink("d", keep_nothing, after="b")
         ),
         ("operator 'b'", "chained after 'a', which also feeds 'c'", "remove chain=True"),
     ),
     "a sink chained to a source": (
-        lambda t: t.sink("store", _write, after="read", chain=True),
+        lambda t: t.sink("store", keep_nothing, after="read", chain=True),
         ("operator 'store'", "a sink cannot be chained to a source", "remove chain=True"),
     ),
     "a chained output": (
-        lambda t: t.map("a", _same, after="read").output("table", after="a", chain=True),
+        lambda t: t.map("a", unchanged, after="read").output("table", after="a", chain=True),
         ("output 'table'", "an output is a lane to read from", "remove chain=True"),
     ),
     "chained with replicas": (
-        lambda t: t.map("a", _same, after="read", chain=True, replicas=(1, 4)),
+        lambda t: t.map("a", unchanged, after="read", chain=True, replicas=(1, 4)),
         ("operator 'a'", "runs in its predecessor's replicas", "remove grouping, replicas and start"),
     ),
     "chained with a start": (
-        lambda t: t.map("a", _same, after="read", chain=True, start=1),
+        lambda t: t.map("a", unchanged, after="read", chain=True, start=1),
         ("operator 'a'", "runs in its predecessor's replicas", "remove grouping, replicas and start"),
     ),
     "chained with a grouping": (
-        lambda t: t.map("a", _same, after="read", chain=True, grouping=groupings.fields("id")),
+        lambda t: t.map("a", unchanged, after="read", chain=True, grouping=groupings.fields("id")),
         ("operator 'a'", "runs in its predecessor's replicas", "remove grouping, replicas and start"),
     ),
     "a function that is none": (
@@ -195,7 +199,7 @@ ERRORS: dict[str, tuple[Declare, tuple[str, ...]]] = {
         ("operator 'score'", "expected a function, got str", "pass a def or a lambda"),
     ),
     "a function that was forgotten": (
-        lambda t: t.map("score", None, after="read").sink("store", _write, after="score"),
+        lambda t: t.map("score", None, after="read").sink("store", keep_nothing, after="score"),
         ("operator 'score'", "expected a function, got NoneType", "pass a def or a lambda"),
     ),
     "a filter with a schema": (
@@ -207,7 +211,7 @@ ERRORS: dict[str, tuple[Declare, tuple[str, ...]]] = {
         ("source 'more'", "got list", "write sources.replay(...) or sources.dataframe(...)"),
     ),
     "the name that every run needs itself": (
-        lambda t: t.sink("dead-letters", _write, after="read"),
+        lambda t: t.sink("dead-letters", keep_nothing, after="read"),
         ("operator 'dead-letters'", "rename"),
     ),
 }
@@ -216,7 +220,7 @@ ERRORS: dict[str, tuple[Declare, tuple[str, ...]]] = {
 @pytest.mark.parametrize("case", ERRORS)
 def test_an_error_says_where_what_and_how_to_mend(case: str) -> None:
     declare, parts = ERRORS[case]
-    message = _message(declare)
+    message = message_of(declare)
     assert [part for part in parts if part not in message] == [], message
 
 
@@ -227,20 +231,20 @@ def test_a_topology_without_a_source_says_how_to_begin() -> None:
 
 
 def test_an_operator_after_itself_is_a_cycle() -> None:
-    message = _message(lambda t: t.map("again", _same, after="again").sink("end", _write, after="again"))
+    message = message_of(lambda t: t.map("again", unchanged, after="again").sink("end", keep_nothing, after="again"))
     assert message.startswith("cycle again -> again;")
     assert message.endswith("remove one of these edges")
 
 
 def test_the_cycle_is_told_in_the_direction_in_which_tuples_would_go() -> None:
     edges = [("c", "a"), ("a", "b"), ("b", "c")]
-    message = _message(
+    message = message_of(
         lambda t: (
-            t.map("a", _same, after="c")
-            .map("b", _same, after="a")
-            .map("c", _same, after="b")
-            .sink("end", _write, after="c")
-            .sink("store", _write, after="read")
+            t.map("a", unchanged, after="c")
+            .map("b", unchanged, after="a")
+            .map("c", unchanged, after="b")
+            .sink("end", keep_nothing, after="c")
+            .sink("store", keep_nothing, after="read")
         )
     )
     circle = re.fullmatch(r"cycle (.*); tuples would go round for ever: remove one of these edges", message)

@@ -2,7 +2,7 @@
 
 import pytest
 from pyspark import cloudpickle
-from topologies import _diamond, _same, _topology, _words, _write
+from topologies import diamond, keep_nothing, reading, unchanged, words
 
 from elastream import Graph, Topology, groupings
 from elastream.errors import TopologyError
@@ -10,11 +10,11 @@ from elastream.topology import Kind, Replicas, parse_schema
 
 
 def test_a_built_topology_is_frozen_and_says_so() -> None:
-    topology = _topology().sink("store", _write, after="read")
+    topology = reading().sink("store", keep_nothing, after="read")
     graph = topology.build()
     for declare in (
-        lambda: topology.map("late", _same, after="read"),
-        lambda: topology.source("more", _words()),
+        lambda: topology.map("late", unchanged, after="read"),
+        lambda: topology.source("more", words()),
         lambda: topology.output("table", after="read"),
     ):
         with pytest.raises(TopologyError, match=r"topology 'words' is built and frozen; declare a new Topology"):
@@ -24,26 +24,26 @@ def test_a_built_topology_is_frozen_and_says_so() -> None:
 
 
 def test_a_graph_and_its_parts_cannot_be_changed() -> None:
-    graph = _topology().sink("store", _write, after="read").build()
+    graph = reading().sink("store", keep_nothing, after="read").build()
     for part, name in ((graph, "edges"), (graph["store"], "replicas"), (graph.edges[0], "grouping")):
         with pytest.raises(AttributeError):
             setattr(part, name, None)
 
 
 def test_a_refused_build_leaves_the_topology_open_to_be_mended() -> None:
-    topology = _topology()
+    topology = reading()
     with pytest.raises(TopologyError, match="go nowhere"):
         topology.build()
-    topology.sink("store", _write, after="read")
+    topology.sink("store", keep_nothing, after="read")
     assert topology.build()["store"].kind is Kind.SINK
 
 
 def test_an_operator_may_be_declared_before_the_one_it_comes_after() -> None:
     graph = (
-        _topology()
-        .sink("store", _write, after="keep")
+        reading()
+        .sink("store", keep_nothing, after="keep")
         .filter("keep", bool, after="score")
-        .map("score", _same, after="read", schema="id long, score double")
+        .map("score", unchanged, after="read", schema="id long, score double")
         .build()
     )
     assert [operator.name for operator in graph.operators] == ["read", "score", "keep", "store"]
@@ -54,14 +54,14 @@ def test_an_operator_may_be_declared_before_the_one_it_comes_after() -> None:
 
 
 def test_operators_stand_behind_all_that_they_come_after() -> None:
-    graph = _diamond()
+    graph = diamond()
     place = {operator.name: at for at, operator in enumerate(graph.operators)}
     assert all(place[edge.source] < place[edge.target] for edge in graph.edges)
     assert set(place) == {"read", "clean", "trim", "left", "right", "join", "store", "table"}
 
 
 def test_a_chain_is_the_head_with_all_that_runs_in_its_task() -> None:
-    graph = _diamond()
+    graph = diamond()
     assert [member.name for member in graph.chain("clean")] == ["clean", "trim"]
     assert [member.name for member in graph.chain("join")] == ["join", "store"]
     assert [member.name for member in graph.chain("left")] == ["left"]
@@ -69,10 +69,10 @@ def test_a_chain_is_the_head_with_all_that_runs_in_its_task() -> None:
 
 def test_a_chain_may_begin_at_a_source_and_be_long() -> None:
     graph = (
-        _topology()
-        .map("a", _same, after="read", chain=True)
-        .map("b", _same, after="a", chain=True)
-        .sink("c", _write, after="b", chain=True)
+        reading()
+        .map("a", unchanged, after="read", chain=True)
+        .map("b", unchanged, after="a", chain=True)
+        .sink("c", keep_nothing, after="b", chain=True)
         .build()
     )
     assert [member.name for member in graph.chain("read")] == ["read", "a", "b", "c"]
@@ -81,20 +81,20 @@ def test_a_chain_may_begin_at_a_source_and_be_long() -> None:
 
 
 def test_the_tuples_of_a_chain_leave_over_the_edges_of_its_last_member() -> None:
-    graph = _diamond()
+    graph = diamond()
     assert [(e.source, e.target) for e in graph.edges_leaving("clean")] == [("trim", "left"), ("trim", "right")]
     assert [(e.source, e.target) for e in graph.edges_leaving("left")] == [("left", "join"), ("left", "table")]
     assert graph.edges_leaving("join") == ()
 
 
 def test_only_operators_with_lanes_are_served() -> None:
-    graph = _diamond()
+    graph = diamond()
     assert {operator.name for operator in graph.served} == {"clean", "left", "right", "join", "table"}
     assert [operator.name for operator in graph.sources] == ["read"]
 
 
 def test_what_enters_an_operator_is_what_its_predecessors_give() -> None:
-    graph = _diamond()
+    graph = diamond()
     assert graph.input_schema("clean") == parse_schema("id long, word string")
     assert graph.input_schema("trim") == parse_schema("id long, word string")
     assert graph.input_schema("join") == parse_schema("id long, n int")
@@ -102,19 +102,19 @@ def test_what_enters_an_operator_is_what_its_predecessors_give() -> None:
 
 
 def test_replicas_are_one_number_or_a_range_that_begins_at_its_least() -> None:
-    graph = _diamond()
+    graph = diamond()
     assert graph["left"].replicas == Replicas(3, 3, 3)
     assert graph["clean"].replicas == Replicas(1, 4, 2)
-    assert _topology().sink("s", _write, after="read", replicas=(2, 5)).build()["s"].replicas == Replicas(2, 5, 2)
+    assert reading().sink("s", keep_nothing, after="read", replicas=(2, 5)).build()["s"].replicas == Replicas(2, 5, 2)
 
 
 def test_each_predecessor_may_have_its_own_grouping() -> None:
-    groups = {edge.source: str(edge.grouping) for edge in _diamond().edges_into("join")}
+    groups = {edge.source: str(edge.grouping) for edge in diamond().edges_into("join")}
     assert groups == {"left": "all", "right": "local"}
 
 
 def test_a_graph_knows_its_operators_by_name() -> None:
-    graph = _diamond()
+    graph = diamond()
     assert "left" in graph
     assert "up" not in graph
     assert graph["store"].kind is Kind.SINK
@@ -126,7 +126,7 @@ def test_a_graph_survives_the_trip_to_a_worker() -> None:
     factor = 3
     graph = (
         Topology("trip")
-        .source("read", _words("id long"))
+        .source("read", words("id long"))
         .map(
             "triple",
             lambda row: {"id": row["id"] * factor},
@@ -134,7 +134,7 @@ def test_a_graph_survives_the_trip_to_a_worker() -> None:
             replicas=(1, 4),
             grouping=groupings.fields("id"),
         )
-        .map("same", _same, after="triple", chain=True)
+        .map("same", unchanged, after="triple", chain=True)
         .output("table", after="same")
         .build()
     )

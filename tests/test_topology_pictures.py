@@ -2,7 +2,7 @@
 
 import xml.etree.ElementTree as ET
 
-from topologies import _diamond, _same, _words, _write
+from topologies import diamond, keep_nothing, unchanged, words
 
 from elastream import Topology, groupings
 
@@ -10,10 +10,10 @@ from elastream import Topology, groupings
 def test_a_printed_topology_shows_operators_replicas_and_groupings() -> None:
     topology = (
         Topology("tweets")
-        .source("read", _words())
-        .map("score", _same, after="read", replicas=(1, 8), start=2, grouping=groupings.fields("id", "word"))
-        .map("trim", _same, after="score", chain=True)
-        .sink("store", _write, after="trim", replicas=3)
+        .source("read", words())
+        .map("score", unchanged, after="read", replicas=(1, 8), start=2, grouping=groupings.fields("id", "word"))
+        .map("trim", unchanged, after="score", chain=True)
+        .sink("store", keep_nothing, after="trim", replicas=3)
     )
     assert str(topology).splitlines() == [
         "tweets",
@@ -25,7 +25,7 @@ def test_a_printed_topology_shows_operators_replicas_and_groupings() -> None:
 
 
 def test_a_drawing_names_every_predecessor_with_its_grouping() -> None:
-    (line,) = [line for line in str(_diamond()).splitlines() if "join" in line.split("  map")[0]]
+    (line,) = [line for line in str(diamond()).splitlines() if "join" in line.split("  map")[0]]
     assert "all of left" in line
     assert "local of right" in line
 
@@ -35,7 +35,7 @@ def _texts(html: str) -> list[str]:
 
 
 def test_the_picture_for_notebooks_is_well_formed_and_shows_everything() -> None:
-    graph = _diamond()
+    graph = diamond()
     svg = ET.fromstring(graph._repr_html_())
     assert svg.tag == "{http://www.w3.org/2000/svg}svg"
     assert len(list(svg.iter("{http://www.w3.org/2000/svg}rect"))) == len(graph.operators)
@@ -47,13 +47,13 @@ def test_the_picture_for_notebooks_is_well_formed_and_shows_everything() -> None
 
 def test_names_that_look_like_markup_do_not_break_the_picture() -> None:
     name = "<b>&\"'é</b>".replace("/", "|")
-    topology = Topology("<t>").source(name, _words()).sink("a & b", _write, after=name)
+    topology = Topology("<t>").source(name, words()).sink("a & b", keep_nothing, after=name)
     assert {name, "a & b"} <= set(_texts(topology._repr_html_()))
 
 
 def test_no_two_boxes_of_a_picture_lie_on_each_other() -> None:
     boxes = [
         (int(rect.attrib["x"]), int(rect.attrib["y"]))
-        for rect in ET.fromstring(_diamond()._repr_html_()).iter("{http://www.w3.org/2000/svg}rect")
+        for rect in ET.fromstring(diamond()._repr_html_()).iter("{http://www.w3.org/2000/svg}rect")
     ]
     assert len(set(boxes)) == len(boxes)

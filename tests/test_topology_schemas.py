@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from topologies import _message, _same
+from topologies import message_of, unchanged
 
 from elastream.topology import DUE, parse_schema, stored
 
@@ -86,14 +86,14 @@ def test_an_arrow_schema_stays_what_it_is() -> None:
     ],
 )
 def test_a_wrong_declaration_is_shown_with_what_was_expected_there(text: str, wanted: str) -> None:
-    message = _message(lambda t: t.map("score", _same, after="read", schema=text))
+    message = message_of(lambda t: t.map("score", unchanged, after="read", schema=text))
     assert message.startswith(f"schema {text!r}: ")
     assert wanted in message
     assert message.endswith("write it as in 'id long, name string'")
 
 
 def test_a_schema_that_is_neither_text_nor_arrow_is_refused() -> None:
-    message = _message(lambda t: t.map("score", _same, after="read", schema=["id"]))
+    message = message_of(lambda t: t.map("score", unchanged, after="read", schema=["id"]))
     assert "['id']" in message
     assert "'id long, name string'" in message
 
@@ -102,13 +102,13 @@ def test_a_schema_that_is_neither_text_nor_arrow_is_refused() -> None:
     "declared", ["id long, word string, id int", pa.schema([("id", pa.int8()), ("id", pa.int8())])]
 )
 def test_a_column_declared_twice_is_refused(declared: str | pa.Schema) -> None:
-    message = _message(lambda t: t.map("score", _same, after="read", schema=declared))
+    message = message_of(lambda t: t.map("score", unchanged, after="read", schema=declared))
     assert "each column once; rename the second one" in message
 
 
 @pytest.mark.parametrize("declared", ["id long, _due long", pa.schema([("_due", pa.int8())])])
 def test_the_column_of_due_times_is_reserved(declared: str | pa.Schema) -> None:
-    message = _message(lambda t: t.map("score", _same, after="read", schema=declared))
+    message = message_of(lambda t: t.map("score", unchanged, after="read", schema=declared))
     assert "'_due' is kept for the time a tuple was due; rename the column" in message
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from arrivals import PATIENT, _trace
+from arrivals import PATIENT, trace_file
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,25 +13,25 @@ from elastream.workload import constant, formula, from_csv
 
 
 def test_a_trace_file_says_how_many_come_from_each_line_to_the_next(tmp_path: Path) -> None:
-    arrivals = from_csv(_trace(tmp_path, "0,10", "2,0", "4,30", "6,40"))
+    arrivals = from_csv(trace_file(tmp_path, "0,10", "2,0", "4,30", "6,40"))
     # The last step is as long as the others.
     assert arrivals.ends_s == (0.0, 2.0, 4.0, 6.0, 8.0)
     assert arrivals.counts == (0.0, 10.0, 10.0, 40.0, 80.0)
 
 
 def test_a_trace_begins_at_its_first_line(tmp_path: Path) -> None:
-    arrivals = from_csv(_trace(tmp_path, "1700000000,5", "1700000010,15"))
+    arrivals = from_csv(trace_file(tmp_path, "1700000000,5", "1700000010,15"))
     assert arrivals.ends_s == (0.0, 10.0, 20.0)
     assert arrivals.due_times(0, 1).tolist() == [2.0]
 
 
 def test_a_trace_of_one_line_lasts_a_second(tmp_path: Path) -> None:
-    arrivals = from_csv(_trace(tmp_path, "7,4"))
+    arrivals = from_csv(trace_file(tmp_path, "7,4"))
     assert (arrivals.ends_s, arrivals.counts) == ((0.0, 1.0), (0.0, 4.0))
 
 
 def test_speed_compresses_time_and_keeps_the_tuples(tmp_path: Path) -> None:
-    path = _trace(tmp_path, "0,10", "60,20")
+    path = trace_file(tmp_path, "0,10", "60,20")
     plain, fast = from_csv(path), from_csv(path, speed=60)
     assert fast.seconds == 2.0
     assert fast.total == plain.total == 30
@@ -40,7 +40,7 @@ def test_speed_compresses_time_and_keeps_the_tuples(tmp_path: Path) -> None:
 
 
 def test_scale_multiplies_the_tuples_and_keeps_time(tmp_path: Path) -> None:
-    path = _trace(tmp_path, "0,10", "60,20")
+    path = trace_file(tmp_path, "0,10", "60,20")
     plain, big = from_csv(path), from_csv(path, scale=2.5)
     assert big.seconds == plain.seconds
     assert big.total == 75
@@ -56,7 +56,7 @@ def test_scale_multiplies_the_tuples_and_keeps_time(tmp_path: Path) -> None:
 def test_speed_and_scale_do_not_meddle_with_each_other(
     tmp_path_factory: pytest.TempPathFactory, events: list[int], speed: float, scale: float
 ) -> None:
-    path = _trace(tmp_path_factory.mktemp("trace"), *(f"{second},{count}" for second, count in enumerate(events)))
+    path = trace_file(tmp_path_factory.mktemp("trace"), *(f"{second},{count}" for second, count in enumerate(events)))
     arrivals = from_csv(path, speed=speed, scale=scale)
     assert arrivals.total == int(sum(events) * scale)
     assert arrivals.seconds == pytest.approx(len(events) / speed)
@@ -104,7 +104,7 @@ def _refusal(path: Path) -> str:
     ],
 )
 def test_an_error_in_a_trace_names_its_line(tmp_path: Path, lines: list[str], number: int, said: str) -> None:
-    path = _trace(tmp_path, *lines)
+    path = trace_file(tmp_path, *lines)
     assert _refusal(path) == f"trace {path}, line {number}: {said}"
 
 
@@ -117,7 +117,7 @@ def test_blank_lines_at_the_end_of_a_trace_are_no_error(tmp_path: Path, ending: 
 
 @pytest.mark.parametrize("time", ["nan", "inf"])
 def test_a_time_that_is_no_time_is_named_and_not_the_count_beside_it(tmp_path: Path, time: str) -> None:
-    path = _trace(tmp_path, "0,1", f"{time},5")
+    path = trace_file(tmp_path, "0,1", f"{time},5")
     message = _refusal(path)
     assert message.startswith(f"trace {path}, line 3: ")
     assert f"got {time}" in message
@@ -125,7 +125,7 @@ def test_a_time_that_is_no_time_is_named_and_not_the_count_beside_it(tmp_path: P
 
 @pytest.mark.parametrize("header", ["time,count", "0,1", "events,t_seconds", "t_seconds;events"])
 def test_a_trace_without_its_header_is_told_which(tmp_path: Path, header: str) -> None:
-    path = _trace(tmp_path, "1,2", header=header)
+    path = trace_file(tmp_path, "1,2", header=header)
     assert _refusal(path) == f"trace {path}, line 1: expected t_seconds,events, got {header!r}"
 
 
@@ -136,7 +136,7 @@ def test_an_empty_trace_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_trace_with_only_its_header_is_refused(tmp_path: Path) -> None:
-    path = _trace(tmp_path)
+    path = trace_file(tmp_path)
     assert _refusal(path) == f"trace {path}: no line below the header; it needs at least one step"
 
 
@@ -146,7 +146,7 @@ def test_a_trace_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_steps_that_differ_by_rounding_only_are_no_gap(tmp_path: Path) -> None:
-    path = _trace(tmp_path, *(f"{1.7e9 + number / 10:.1f},1" for number in range(50)))
+    path = trace_file(tmp_path, *(f"{1.7e9 + number / 10:.1f},1" for number in range(50)))
     assert from_csv(path).seconds == pytest.approx(5.0, abs=1e-3)
 
 
@@ -171,6 +171,6 @@ MORE_THAN_NOTHING: dict[str, Callable[[Path, float], object]] = {
 def test_rates_and_lengths_are_more_than_nothing_and_less_than_for_ever(
     tmp_path: Path, name: str, value: float
 ) -> None:
-    path = _trace(tmp_path, "0,1")
+    path = trace_file(tmp_path, "0,1")
     with pytest.raises(SettingError, match=f"^{name.split()[0]} must be .*, got {value}"):
         MORE_THAN_NOTHING[name](path, value)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from arrivals import PATIENT, _arrivals, _trace
+from arrivals import PATIENT, any_arrivals, trace_file
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +12,7 @@ from elastream.workload import Arrivals, constant, from_csv, to_csv
 
 
 def test_a_workload_with_a_constant_step_is_written_with_that_step(tmp_path: Path) -> None:
-    path = _trace(tmp_path, "0,10", "60,0", "120,30")
+    path = trace_file(tmp_path, "0,10", "60,0", "120,30")
     to_csv(from_csv(path), tmp_path / "again.csv")
     assert (tmp_path / "again.csv").read_bytes() == path.read_bytes()
 
@@ -27,7 +27,7 @@ def test_a_workload_without_one_is_written_in_a_round_step(tmp_path: Path) -> No
 
 
 @PATIENT
-@given(arrivals=_arrivals(), step_s=st.sampled_from([0.25, 1.0, 7.0]))
+@given(arrivals=any_arrivals(), step_s=st.sampled_from([0.25, 1.0, 7.0]))
 def test_a_workload_that_is_written_and_read_again_has_its_tuples_at_their_step(
     tmp_path_factory: pytest.TempPathFactory, arrivals: Arrivals, step_s: float
 ) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from arrivals import PATIENT, _arrivals
+from arrivals import PATIENT, any_arrivals
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +11,7 @@ from elastream.workload import Arrivals, constant, formula, load_trace
 
 
 @PATIENT
-@given(arrivals=_arrivals(), data=st.data())
+@given(arrivals=any_arrivals(), data=st.data())
 def test_a_tuple_is_due_at_its_time_and_not_before(arrivals: Arrivals, data: st.DataObject) -> None:
     number = data.draw(st.integers(0, arrivals.total - 1))
     (second,) = arrivals.due_times(number, number + 1)
@@ -21,7 +21,7 @@ def test_a_tuple_is_due_at_its_time_and_not_before(arrivals: Arrivals, data: st.
 
 
 @PATIENT
-@given(arrivals=_arrivals(), share=st.floats(0, 1))
+@given(arrivals=any_arrivals(), share=st.floats(0, 1))
 def test_what_is_due_by_a_second_are_the_tuples_with_a_time_up_to_it(arrivals: Arrivals, share: float) -> None:
     second = share * arrivals.seconds
     times = arrivals.due_times(0, arrivals.total)
@@ -30,7 +30,7 @@ def test_what_is_due_by_a_second_are_the_tuples_with_a_time_up_to_it(arrivals: A
 
 
 @PATIENT
-@given(arrivals=_arrivals(), share=st.floats(0, 1))
+@given(arrivals=any_arrivals(), share=st.floats(0, 1))
 def test_due_times_go_up_and_are_the_same_however_they_are_asked_for(arrivals: Arrivals, share: float) -> None:
     cut = int(share * arrivals.total)
     times = arrivals.due_times(0, arrivals.total)

@@ -13,45 +13,45 @@ from elastream.topology import parse_schema
 Declare = Callable[[Topology], Any]
 
 
-def _same(x: Any) -> Any:
+def unchanged(x: Any) -> Any:
     return x
 
 
-def _write(batch: pa.RecordBatch, delivery: Any) -> None:
+def keep_nothing(batch: pa.RecordBatch, delivery: Any) -> None:
     """A sink that keeps nothing."""
 
 
-def _words(schema: str = "id long, word string") -> sources.Replay:
+def words(schema: str = "id long, word string") -> sources.Replay:
     columns = parse_schema(schema)
     return sources.replay(
         workload.constant(10, 1), columns, lambda numbers: {name: numbers.tolist() for name in columns.names}
     )
 
 
-def _topology() -> Topology:
-    return Topology("words").source("read", _words())
+def reading() -> Topology:
+    return Topology("words").source("read", words())
 
 
-def _message(declare: Declare) -> str:
+def message_of(declare: Declare) -> str:
     """What the user is told, at the declaration or at the build."""
     with pytest.raises(TopologyError) as caught:
-        topology = _topology()
+        topology = reading()
         declare(topology)
         topology.build()
     return str(caught.value)
 
 
-def _diamond() -> Graph:
+def diamond() -> Graph:
     """read -> clean (-> trim, chained) -> left and right -> join -> store; left also feeds a table."""
     return (
         Topology("diamond")
-        .source("read", _words(), replicas=2)
-        .map("clean", _same, after="read", replicas=(1, 4), start=2, grouping=groupings.fields("id"))
-        .map("trim", _same, after="clean", schema="id long, n int", chain=True)
+        .source("read", words(), replicas=2)
+        .map("clean", unchanged, after="read", replicas=(1, 4), start=2, grouping=groupings.fields("id"))
+        .map("trim", unchanged, after="clean", schema="id long, n int", chain=True)
         .filter("left", bool, after="trim", replicas=3, grouping=groupings.partial_key("id", "n"))
         .filter("right", bool, after="trim")
-        .map("join", _same, after=["left", "right"], grouping={"left": groupings.all_, "right": groupings.local})
-        .sink("store", _write, after="join", chain=True)
+        .map("join", unchanged, after=["left", "right"], grouping={"left": groupings.all_, "right": groupings.local})
+        .sink("store", keep_nothing, after="join", chain=True)
         .output("table", after="left", grouping=groupings.global_)
         .build()
     )
