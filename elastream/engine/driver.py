@@ -248,7 +248,9 @@ class Driver:
         """Let the next tick begin, now or when something is due; or none, when the run is over."""
         self.ended = self._is_drained()
         over = self._stopping or (self.ended and not warm)
-        stands = over or self._restarting or self._pausing
+        # Other threads set these: what the mail says and what is told below must be of one moment.
+        restarting, pausing = self._restarting, self._pausing
+        stands = over or restarting or pausing
         self._not_before_s = math.inf if stands else 0.0 if warm else self._next_due()
         mail = make_mail(self._graph, self._plan, self.book, self._capacity, self._loads, self._not_before_s, warm=warm)
         self.frame_tasks, self.again_tasks = (
@@ -257,9 +259,9 @@ class Driver:
         self._mailbox.put(mail)
         if over:
             self.parked.set()
-        elif self._restarting:
+        elif restarting:
             self.restart.set()
-        elif self._pausing:
+        elif pausing:
             self.paused.set()
 
     def _next_due(self) -> float:
