@@ -117,6 +117,22 @@ def test_replicas_change_while_it_flows_and_every_one_serves(spark: SparkSession
     assert sum(lane.processed for lane in lanes) == 6000
 
 
+def test_spark_compiles_nothing_anew_once_it_flows(spark: SparkSession, tmp_path: Path) -> None:
+    def rate(spark: SparkSession) -> DataFrame:
+        return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+
+    flow = Topology("test").source("in", sources.dataframe(rate, "value long"))
+    flow.dataframe("work", lambda frame: frame.selectExpr("value + 1 as value"), after="in").output("out", after="work")
+    jvm: Any = spark._jvm
+    compilations = jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME().getCount
+    ticks: list[int] = []
+    with run(flow, str(tmp_path), spark=spark) as handle:
+        handle.subscribe(lambda tick: ticks.append(compilations()))
+        wait_for(lambda: len(ticks) > 15, 180)
+        assert handle.observe(60).operators["work"].processed > 0
+    assert ticks[5] == ticks[15], f"compilations after each tick: {ticks}"
+
+
 def test_a_window_comes_once_when_the_watermark_has_passed_it(spark: SparkSession, tmp_path: Path) -> None:
     flow = seconds(4000).dataframe("count", per_minute, after="in", schema=PER_MINUTE, replicas=2)
     flow.output("out", after="count")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user knows
 
 from elastream.engine.frame_task import ROUTING
@@ -26,11 +26,18 @@ def branch(operator: Operator, frame: DataFrame, program: bytes) -> DataFrame:
             f"source {operator.name!r}: expected a streaming DataFrame with columns {', '.join(stream.schema.names)}, got "
             f"{'one' if frame.isStreaming else 'a static one'} with {', '.join(frame.columns)}; mend the schema or the query"
         )
-    due = F.col(stream.due).cast("timestamp") if stream.due else F.current_timestamp()
     extra = [name for name in EXTRA if name in frame.columns]
-    rows = frame.select(*stream.schema.names, due.alias(DUE), *extra)
+    rows = frame.select(*stream.schema.names, due_time(stream.due), *extra)
     schema = pa.schema([*stored(stream.schema), *(pa.field(name, EXTRA[name]) for name in extra)])
     return rows.mapInArrow(_router(operator.name, schema, program), RECEIPT_SCHEMA)
+
+
+def due_time(column: str | None) -> Column:
+    """When rows are due; without a column that says so, the tasks fill in when the tick began.
+
+    Not Spark's current_timestamp(): it is a constant in the code that Spark generates, which would be compiled in every tick.
+    """
+    return (F.col(column) if column else F.lit(None)).cast("timestamp").alias(DUE)
 
 
 def _router(

@@ -152,7 +152,7 @@ class Driver:
 
     def routing(self) -> str:
         """What the branches of streaming DataFrames need to route their rows in this tick."""
-        return make_routing(self._graph, self._plan, self.book, self._loads).to_json()
+        return make_routing(self._graph, self._plan, self.book, self._loads, self._clock()).to_json()
 
     def writes(self) -> list[TaskWork]:
         """What Spark shall write in this tick, a lane each."""

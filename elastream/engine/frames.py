@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from elastream.engine.branches import due_time
 from elastream.engine.frame_task import reader, router
 from elastream.engine.java_errors import java_reason
 from elastream.engine.lane_source import lane_source
@@ -143,7 +144,7 @@ def keep_branches(store: Store, graph: Graph) -> None:
 
 
 def _result(operator: Operator, rows: DataFrame) -> DataFrame:
-    """What the function makes of its lanes, in the declared columns, with a due time."""
+    """What the function makes of its lanes, in the declared columns, with a due time where it kept one."""
     assert operator.function is not None
     try:
         made = operator.function(rows)
@@ -163,8 +164,9 @@ def _result(operator: Operator, rows: DataFrame) -> DataFrame:
             f"dataframe {operator.name!r}: declared {_listed(wanted)}; its function gives {_listed(made.schema)}; select or cast "
             "these columns, or change schema"
         )
-    due = F.col(DUE).cast("timestamp") if DUE in made.columns else F.current_timestamp()
-    return made.select(*(F.col(f"`{name}`") for name in operator.schema.names), due.alias(DUE))
+    return made.select(
+        *(F.col(f"`{name}`") for name in operator.schema.names), due_time(DUE if DUE in made.columns else None)
+    )
 
 
 def _columns(schema: StructType) -> dict[str, str]:

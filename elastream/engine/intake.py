@@ -16,14 +16,14 @@ def new_rows(batch: pa.RecordBatch, memory: Once) -> pa.RecordBatch:
     return rest if all(new) else rest.filter(pa.array(new))
 
 
-def with_due(batch: pa.RecordBatch, now_s: float) -> pa.RecordBatch:
-    """A row that does not say when it was due is due now."""
+def with_due(batch: pa.RecordBatch, began_s: float) -> pa.RecordBatch:
+    """A row that does not say when it was due is due when the tick began."""
     due = batch.column(DUE)
     if not due.null_count:
         return batch
     place = batch.schema.get_field_index(DUE)
-    now = pa.scalar(int(now_s * 1e6)).cast(due.type)
-    return batch.set_column(place, batch.schema.field(place), due.fill_null(now))
+    began = pa.scalar(int(began_s * 1e6)).cast(due.type)
+    return batch.set_column(place, batch.schema.field(place), due.fill_null(began))
 
 
 def set_aside(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Failure]]:

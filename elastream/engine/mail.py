@@ -37,13 +37,13 @@ def make_mail(
     )
 
 
-def make_routing(graph: Graph, plan: Plan, book: Book, loads: Loads) -> TaskWork:
-    """What the branches of streaming DataFrames need to route their rows in this tick."""
+def make_routing(graph: Graph, plan: Plan, book: Book, loads: Loads, now_s: float) -> TaskWork:
+    """What the branches of streaming DataFrames need to route their rows in this tick; rows without a due time are due now."""
     queued = {name: tuple(len(book.queue(LaneId(name, lane))) for lane in lanes) for name, lanes in plan.active.items()}
     senders = [name for name, _, _ in plan.takes] + [source.name for source in graph.sources]
     given = loads.of(plan.active, senders, left_after(plan, book))
     known = {name: state["once"] for name, state in book.sources.items() if "once" in state}
-    return TaskWork(book.tick + 1, plan.planned_s, plan.active, queued, {}, loads=given, memories=known)
+    return TaskWork(book.tick + 1, now_s, plan.active, queued, {}, loads=given, memories=known)
 
 
 def _as_json(tasks: Tasks) -> dict[str, tuple[str, ...]]:

@@ -79,7 +79,7 @@ class Serving:
         memory = Once(self._work.memories.get(source))
         for batch in batches:
             started = time.perf_counter(), time.thread_time()
-            batch = with_due(batch, time.time())
+            batch = with_due(batch, self._work.planned_s)
             if NAME in batch.schema.names:
                 batch = new_rows(batch, memory)
                 self._memories[source] = memory
@@ -125,7 +125,7 @@ class Serving:
     def give(self, operator: str, sender: int, batch: pa.RecordBatch) -> None:
         receipt = OperatorReceipt(operator, sender, emitted=batch.num_rows)
         self._receipts.append(receipt)
-        self._pass_on(receipt, with_due(batch, time.time()))
+        self._pass_on(receipt, with_due(batch, self._work.planned_s))
 
     def serve(self, work: LaneWork) -> None:
         """Run a lane's operator, and those chained to it, until the tuples or the time are used up."""

@@ -41,6 +41,7 @@ class TaskWork:
 
     tick: int
     planned_s: float
+    """By the driver's clock; for rows that Spark reads, when their batch began."""
     active: dict[str, tuple[int, ...]]
     queued: dict[str, tuple[int, ...]]
     schemas: dict[str, str]
