@@ -128,7 +128,8 @@ def test_the_live_view_shows_operators_replicas_queues_rates_and_changes() -> No
         "work": OperatorObservation("work", 3, 500, {"in": 500}, 400, 400, 123, 0, 1.2, 0.003),
     }
     seen = Observation(42, 100.0, 2.0, 20, 8, 500, 400, 0, 123, 0.25, 0.5, operators)
-    record = Record("shown", ("in",), rescales=[Rescale(7.5, "work", 2, 3, "by hand, at 7 s")])
+    record = Record("shown", ("in",))
+    record.rescales.append(Rescale(7.5, "work", 2, 3, "by hand, at 7 s"))
     console = Console(width=120, record=True, force_terminal=True)
     console.print(view(seen, record))
     text = console.export_text()

@@ -16,12 +16,13 @@ from elastream.control import Guards, Observation, Proposal, Want
 from elastream.errors import SettingError
 from elastream.policies import make_policy
 from elastream.scoring import make_report
+from elastream.simulator.cluster import Cluster
 from elastream.simulator.containers import Containers, Startup
 from elastream.simulator.events import Events
 from elastream.simulator.fidelity import Failure, Fidelity
 from elastream.simulator.model import Model, Node, make_model
 from elastream.simulator.profile import OperatorTimes, load_profile, parse_profile
-from elastream.simulator.simulate import Cluster, Simulated, simulate
+from elastream.simulator.simulate import Simulated, simulate
 from elastream.simulator.spark_ticks import SparkTicks
 from elastream.simulator.state import Limits
 from elastream.simulator.storm_steps import StormSteps
@@ -216,12 +217,35 @@ def test_psps_sizes_a_simulated_stream_and_loses_nothing() -> None:
     assert "can be used" in run.record.rescales[0].reason
 
 
-def test_a_restart_stands_still_and_loses_what_is_queued() -> None:
-    run = sized(line(constant(300, 30.0)), "dabs", cluster=Cluster(restart_s=3.0))
-    assert run.events.dropped > 0
-    assert run.events.entered == run.events.finished + run.events.dropped == 9000
-    gaps = np.diff([sample.t_s for sample in run.record.series.operators["op0"]])
-    assert max(gaps) >= 3.0
+class GrowsOnce:
+    """From one replica to all in the third interval, by a restart."""
+
+    name = "grows once"
+    start = None
+
+    def __init__(self) -> None:
+        self._intervals = 0
+
+    def propose(self, seen: Observation) -> Proposal:
+        self._intervals += 1
+        wants = tuple(Want(o.operator, o.most, "all") for o in seen.scalable()) if self._intervals == 3 else ()
+        return Proposal(wants, restart=bool(wants))
+
+
+@pytest.mark.parametrize("system", [TICKS, STORM])
+def test_a_restart_stands_still_and_loses_what_is_queued(system: Any) -> None:
+    runs = [
+        sized(line(constant(300, 30.0)), GrowsOnce(), system, fidelity, cluster=Cluster(restart_s=3.0))
+        for fidelity in (Fidelity, Events)
+    ]
+    for run in runs:
+        assert run.events.dropped > 0
+        assert run.events.entered == run.events.finished + run.events.dropped == 9000
+        gaps = np.diff([sample.t_s for sample in run.record.series.operators["op0"]])
+        assert max(gaps) >= 3.0
+        assert run.record.latencies.max_s >= 3.0
+    fast, exact = (run.record.latencies.mean_s for run in runs)
+    assert fast == pytest.approx(exact, rel=0.1)
 
 
 class Grows:
@@ -235,23 +259,56 @@ class Grows:
 
 
 def test_a_new_machine_takes_longer_than_a_thread() -> None:
-    def done(startup: Startup) -> float:
-        run = sized(line(constant(300, 60.0), length=1, pool=4), Grows(), cluster=Cluster(startup), seconds=60.0)
-        return waiting(run)
+    def done(startup: Startup, fidelity: Any, system: Any) -> float:
+        nodes = (Node(16, memory_gb=8),) * 4
+        model = line(constant(300, 60.0), length=1, pool=4, nodes=nodes)
+        return waiting(sized(model, Grows(), system, fidelity, cluster=Cluster(startup=startup), seconds=60.0))
 
-    thread = Startup(thread_s=0.1, process_s=5.0, machine_s=20.0, threads_per_process=8)
+    thread = Startup(thread_s=0.1, process_s=5.0, machine_s=20.0, process_gb=1.0, machines=1)
     process = replace(thread, threads_per_process=1)
-    machine = replace(process, processes_per_machine=1)
-    assert done(thread) < done(process) < done(machine)
+    machine = replace(process, process_gb=8.0)
+    for system in (TICKS, STORM):
+        fast = [done(startup, Fidelity, system) for startup in (thread, process, machine)]
+        exact = [done(startup, Events, system) for startup in (thread, process, machine)]
+        assert fast[0] < fast[1] < fast[2]
+        assert fast == pytest.approx(exact, rel=0.05, abs=4)
 
 
 def test_containers_are_started_from_the_outside_in_and_used_again() -> None:
-    startup = Startup(1.0, 10.0, 100.0, threads_per_process=2, processes_per_machine=2, machines=1)
-    containers = Containers(startup, lanes=8, running=1)
-    assert [containers.start_s(lane) for lane in (1, 2, 3, 4)] == [1.0, 11.0, 1.0, 111.0]
-    assert containers.machines == 2
-    containers.free(4)
-    assert containers.start_s(5) == 1.0
+    startup = Startup(1.0, 10.0, 100.0, threads_per_process=2, process_gb=8.0, machines=1)
+    containers = Containers(startup, [Node(4, memory_gb=16), Node(4, memory_gb=16)])
+    found = [containers.place(lane) for lane in range(5)]
+    assert [place.after_s for place in found] == [1.0, 1.0, 11.0, 1.0, 111.0]
+    assert [place.node for place in found] == [0, 0, 0, 0, 1] and containers.machines == 2
+    assert sorted(containers.lanes_in("machine", 0)) == [0, 1, 2, 3]
+    assert sorted(containers.lanes_in("process", 1)) == [2, 3] and list(containers.lanes_in("thread", 4)) == [4]
+    # A thread that was freed is used again, whoever's it was; a machine that is down is not.
+    containers.free(1)
+    assert [containers.place(lane) for lane in (5, 6)] == [(1, 1.0), (0, 1.0)]
+    containers.free(6)
+    containers.down = {0}
+    # In the end nothing more fits: a thread more than there should be, on the machine that is up.
+    assert [containers.place(lane) for lane in (7, 8, 9)] == [(1, 11.0), (1, 1.0), (1, 1.0)]
+    assert list(containers.lanes_in("thread", 1)) == [] and list(containers.lanes_in("process", 99)) == []
+
+
+def test_replicas_are_spread_over_the_machines_by_their_cores() -> None:
+    containers = Containers(Startup(), [Node(1), Node(3)])
+    assert [containers.place(lane).node for lane in range(8)].count(1) == 6
+
+
+def test_a_machine_that_is_started_brings_its_cores() -> None:
+    busy = OperatorTimes(0.01, cpu=1.0, spread=0.0)
+
+    def served(machine_s: float, system: Any) -> int:
+        model = line(constant(1000, 30.0), length=1, pool=8, times=busy, nodes=(Node(2, memory_gb=4),) * 4)
+        startup = Startup(machine_s=machine_s, threads_per_process=2, machines=1)
+        return sized(model, Grows(), system, cluster=Cluster(startup=startup), seconds=30.0).events.finished
+
+    ticks = TICKS._replace(cores=8, base_s=0.01)
+    for system in (STORM, ticks):
+        # Three of four machines are there after 15 of 30 seconds, or at once.
+        assert served(15.0, system) == pytest.approx(0.625 * served(0.0, system), rel=0.1)
 
 
 def test_a_slow_node_and_one_that_fails_make_a_run_slower() -> None:
@@ -265,14 +322,34 @@ def test_a_slow_node_and_one_that_fails_make_a_run_slower() -> None:
 
     even = latency((Node(4), Node(4)))
     assert latency((Node(4), Node(4, speed=0.4))) > 2 * even
-    assert latency((Node(4), Node(4)), (Failure(1, 10.0, 5.0),)) > 2 * even
+    assert latency((Node(4), Node(4)), (Failure("machine", 1, 10.0, 5.0),)) > 2 * even
 
 
-def test_what_waits_on_a_node_that_fails_is_lost_on_storm_and_not_on_spark() -> None:
+@pytest.mark.parametrize("kind", ["machine", "process", "thread"])
+@pytest.mark.parametrize("fidelity", [Fidelity, Events])
+def test_what_waits_for_what_fails_is_lost_on_storm_and_not_on_spark(kind: Any, fidelity: Any) -> None:
     model = line(constant(300, 30.0), length=1, pool=4, nodes=(Node(8), Node(8)))
-    failures = Cluster(failures=(Failure(0, 10.0, 5.0),))
-    assert sized(model, "static:replicas=2", STORM, cluster=failures).events.dropped > 0
-    assert sized(model, "static:replicas=2", TICKS, cluster=failures).events.dropped == 0
+    failures = Cluster(failures=(Failure(kind, 0, 10.0, 5.0), Failure(kind, 0, 12.0, 6.0)))
+    storm = sized(model, "static:replicas=2", STORM, fidelity, cluster=failures)
+    assert storm.events.dropped > 0
+    spark = sized(model, "static:replicas=4", TICKS, fidelity, cluster=failures)
+    assert spark.events.dropped == 0 and spark.events.finished == spark.events.entered == 9000
+    if kind == "thread":
+        # It is not there for 8 s, in which 75 tuples a second come for it, until the second failure is over too.
+        assert spark.record.latencies.max_s >= 8.0
+
+
+def test_a_machine_that_fails_takes_its_slots_along() -> None:
+    slots: list[int] = []
+
+    class Looks(Grows):
+        def propose(self, seen: Observation) -> Proposal:
+            slots.append(seen.slots)
+            return Proposal()
+
+    model = line(constant(100, 30.0), nodes=(Node(8), Node(8)))
+    sized(model, Looks(), TICKS, cluster=Cluster(failures=(Failure("machine", 1, 10.0, 10.0),)))
+    assert set(slots) == {64, 32} and slots[0] == slots[-1] == 64
 
 
 def test_threads_on_too_few_cores_are_in_one_anothers_way() -> None:
@@ -285,6 +362,24 @@ def test_threads_on_too_few_cores_are_in_one_anothers_way() -> None:
     # Eight threads on two cores do the work of two, and less if they get in one another's way.
     assert served(0.0, 8) == pytest.approx(4 * served(0.0, 2), rel=0.02)
     assert served(0.1, 2) < 0.7 * served(0.0, 2)
+    model = line(constant(1000, 20.0), length=1, pool=8, times=busy)
+    ticks = TICKS._replace(cores=2, max_budget_s=0.2)
+    alone, crowded = (
+        sized(model, "static:replicas=8", ticks._replace(crowding=crowding), seconds=20.0) for crowding in (0.0, 0.1)
+    )
+    assert crowded.events.finished < 0.7 * alone.events.finished
+
+
+@pytest.mark.parametrize("system", [TICKS, STORM])
+def test_service_times_that_differ_much_have_the_mean_they_should(system: Any) -> None:
+    # Of the same work, most takes next to no time and some a hundred times the mean.
+    model = line(constant(40, 2000.0), length=1, pool=2, times=replace(WAITS, spread=8.0))
+    for fidelity in (Fidelity, Events):
+        run = sized(model, "static:replicas=2", system, fidelity, seconds=2000.0)
+        samples = run.record.series.operators["op0"]
+        busy_s, processed = sum(s.busy_s for s in samples), sum(s.processed for s in samples)
+        lanes_s = system.lane_s * run.ticks if system is TICKS else 0.0
+        assert busy_s / processed == pytest.approx(0.01 + lanes_s / processed, rel=0.15)
 
 
 def test_skewed_keys_fill_one_lane_before_the_others() -> None:
@@ -340,7 +435,9 @@ def test_simulate_writes_the_report_of_a_run(tmp_path: Path, capsys: pytest.Capt
     assert {path.name for path in tmp_path.iterdir()} >= {"report.json", "series.parquet", "report.html"}
     assert main([*words, "--seed", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == document
-    assert main([*words, "--system", "storm", "--nodes", "3", "--json"]) == 0
+    three = tmp_path / "three.yaml"
+    three.write_text("nodes: [{count: 3, cores: 2}]\n")
+    assert main([*words, "--system", "storm", "--cluster", str(three), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["latency_ms"]["mean"] < document["latency_ms"]["mean"]
 
 

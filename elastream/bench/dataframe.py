@@ -19,7 +19,7 @@ IDLE = ("same", "none")
 """All tuples leave as they came, or none leaves."""
 
 TITLES = {
-    "sql": "digest and arithmetic",
+    "sql": "eight digests and arithmetic",
     "join": "join with a table of 1,000 rows",
     "pandas": "pandas UDF: a small model",
     "windows": "count and mean by window and key",

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from elastream.apps import BUILT_IN
@@ -13,11 +14,12 @@ from elastream.engine.sources import Replay
 from elastream.errors import SettingError
 from elastream.policies import make_policy
 from elastream.scoring import write_report
-from elastream.simulator.containers import Startup
+from elastream.simulator.cluster import Cluster
+from elastream.simulator.events import Events
 from elastream.simulator.fidelity import Fidelity, System
 from elastream.simulator.model import Model, Node, make_model
 from elastream.simulator.profile import Machine, Profile
-from elastream.simulator.simulate import Cluster, Simulated, simulate
+from elastream.simulator.simulate import Simulated, simulate
 from elastream.simulator.spark_ticks import SparkTicks
 from elastream.simulator.state import Limits
 from elastream.simulator.storm_steps import StormSteps
@@ -31,6 +33,12 @@ FINEST_STEP_S, COARSEST_STEP_S = 0.002, 0.05
 """Of a tuple-by-tuple system: half of its shortest service, within these."""
 
 
+FIDELITIES: dict[str, Callable[..., Fidelity]] = {"ticks": Fidelity, "events": Events}
+"""All lanes at once, or every tuple by itself."""
+
+SYSTEMS = ("spark", "storm")
+
+
 class SimulatorPlant:
     """`system` is `spark`, the engine's ticks, or `storm`, tuple by tuple."""
 
@@ -41,15 +49,17 @@ class SimulatorPlant:
         profile: Profile,
         system: str = "spark",
         *,
-        nodes: tuple[Node, ...] = (),
         cluster: Cluster | None = None,
-        fidelity: Callable[..., Fidelity] = Fidelity,
+        fidelity: str = "ticks",
     ) -> None:
         self._profile = profile
         self._system = system
-        self._nodes = nodes or (Node(profile.machine.cores),)
-        self._cluster = cluster or Cluster(Startup(), (), profile.machine.restart_s)
-        self._fidelity = fidelity
+        self._cluster = cluster or Cluster()
+        if not self._cluster.nodes:
+            self._cluster = replace(self._cluster, nodes=(Node(profile.machine.cores),))
+        if self._cluster.restart_s is None:
+            self._cluster = replace(self._cluster, restart_s=profile.machine.restart_s)
+        self._fidelity = FIDELITIES[fidelity]
 
     def seconds(self, scenario: Scenario) -> float:
         self._model(scenario)
@@ -67,7 +77,7 @@ class SimulatorPlant:
         settings = scenario.settings()
         return simulate(
             model,
-            system_of(self._system, self._profile.machine, model, scenario),
+            system_of(self._system, self._profile.machine, model, scenario, self._cluster.crowding),
             policy,
             td_s=scenario.td_s,
             seed=scenario.seed,
@@ -80,6 +90,10 @@ class SimulatorPlant:
         )
 
     def _model(self, scenario: Scenario) -> tuple[Model, tuple[Arrivals, ...]]:
+        if self._system == "storm" and scenario.q_size and scenario.on_full == "wait":
+            raise SettingError(
+                "a simulated Storm has no senders that wait: on_full must be drop where there is a q_size"
+            )
         with tempfile.TemporaryDirectory(prefix="elastream-results-") as results:
             graph = load_app(scenario.app, scenario.arrivals(), _options(scenario, results))
         arrivals = arrivals_of(graph, scenario.app)
@@ -88,7 +102,9 @@ class SimulatorPlant:
             self._profile.times(scenario.app),
             arrivals,
             added_s=scenario.service_ms / 1e3 + self._profile.machine.late_s if scenario.service_ms else 0.0,
-            nodes=self._nodes,
+            nodes=self._cluster.nodes,
+            keys=self._cluster.keys,
+            zipf=self._cluster.zipf,
         )
         return model, tuple(arrivals.values())
 
@@ -100,20 +116,19 @@ def arrivals_of(graph: Graph, app: str) -> dict[str, Arrivals]:
     return {source.name: source.source.arrivals for source in graph.sources}
 
 
-def system_of(name: str, machine: Machine, model: Model, scenario: Scenario) -> System:
+def system_of(name: str, machine: Machine, model: Model, scenario: Scenario, crowding: float) -> System:
     settings = scenario.settings()
-    lanes = len(model.fixed.node)
     cores = max(1, int(model.fixed.node_cores.sum()))
     if name == "storm":
         shortest_s = float(model.fixed.service_s.min())
-        return StormSteps(min(max(shortest_s / 2, FINEST_STEP_S), COARSEST_STEP_S), 0.0)
+        return StormSteps(min(max(shortest_s / 2, FINEST_STEP_S), COARSEST_STEP_S), crowding)
     return SparkTicks(
         base_s=machine.base_s,
         task_s=machine.task_s * machine.cores / cores,
         tuple_s=machine.tuple_s * machine.cores / cores,
         spread=machine.spread,
         reads_at=machine.reads_at,
-        slots=max(cores, lanes + len(model.sources)),
+        slots=max(cores, model.lanes + len(model.sources)),
         cores=cores,
         threads_tasks=2 * cores,
         budget_s=settings.budget_s,
@@ -121,6 +136,7 @@ def system_of(name: str, machine: Machine, model: Model, scenario: Scenario) -> 
         heartbeat_s=settings.heartbeat_s,
         elastic=True,
         lane_s=machine.lane_s,
+        crowding=crowding,
     )
 
 

@@ -13,13 +13,13 @@ from rich.markdown import Markdown
 
 from elastream.bench.suite import Suite, load_suite, suite_names
 from elastream.cli.app_options import add_app_arguments, app_options
+from elastream.cli.simulator_options import add_simulator_arguments, simulator
 from elastream.control import Guards
 from elastream.errors import SettingError
 
 if TYPE_CHECKING:
     from elastream.bench.outcomes import Outcome
     from elastream.bench.runner import Plant
-    from elastream.bench.simulator_plant import SimulatorPlant
 
 PLANTS = ("spark", "simulator")
 
@@ -64,11 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_suite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--again", action="store_true", help="run also what an earlier run has finished")
     parser.add_argument("--plant", choices=PLANTS, default="spark", help="what the scenarios run on")
-    parser.add_argument("--system", choices=["spark", "storm"], default="spark", help="what the simulator models")
-    parser.add_argument("--profile", metavar="FILE", help="the simulator's, from elastream calibrate")
-    parser.add_argument("--stretch", type=float, default=1.0, metavar="N", help="simulate in N times slower time")
     parser.add_argument("--report", metavar="DIR", default="elastream-bench", help="where the reports go")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_simulator_arguments(parser)
+    parser.add_argument("--stretch", type=float, default=1.0, metavar="N", help="simulate in N times slower time")
 
 
 def _add_policies(parser: argparse.ArgumentParser) -> None:
@@ -198,30 +197,25 @@ def _suite(args: argparse.Namespace) -> int:
         if not 0 < args.stretch < float("inf"):
             raise SettingError(f"--stretch must be more than 0, got {args.stretch:g}")
         suite = replace(suite, scenarios=tuple(scenario.stretched(args.stretch) for scenario in suite.scenarios))
-        plant = _simulator(args.profile, args.system)
+        plant = simulator(args)
         run_and_show(suite, folder / f"simulated-{args.system}", again=True, as_json=args.json, plant=plant)
     else:
         run_and_show(suite, folder, again=args.again, as_json=args.json)
     return 0
 
 
-def _simulator(profile: str | None, system: str = "spark") -> "SimulatorPlant":
-    from elastream.bench.simulator_plant import SimulatorPlant
-    from elastream.simulator.profile import load_profile
-
-    return SimulatorPlant(load_profile(profile), system)
-
-
 def _fidelity(args: argparse.Namespace) -> int:
     from elastream.bench.fidelity import bench_fidelity, fidelity_scenarios, fidelity_table
+    from elastream.bench.simulator_plant import SimulatorPlant
     from elastream.bench.spark_plant import SparkPlant
     from elastream.cli.suite_progress import watch_on
+    from elastream.simulator.profile import load_profile
 
     console = Console(stderr=args.json, highlight=False, soft_wrap=True)
     found = bench_fidelity(
         fidelity_scenarios(),
         SparkPlant(watch_on(console)),
-        _simulator(args.profile),
+        SimulatorPlant(load_profile(args.profile)),
         Path(args.report) / "fidelity",
         console.print,
         again=args.again,

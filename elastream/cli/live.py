@@ -113,7 +113,9 @@ def view(seen: Observation, record: Record) -> RenderableType:
     if record.remarks:
         said = list(record.remarks)[-6:]
     else:
-        said = [(r.t_s, "rescale", f"{r.operator}: {r.before} -> {r.after}  {r.reason}") for r in record.rescales[-5:]]
+        said = [
+            (r.t_s, "rescale", f"{r.operator}: {r.before} -> {r.after}  {r.reason}") for r in list(record.rescales)[-5:]
+        ]
     lines = [
         Text(f"{t_s:6.1f} s  {words}", style=STYLES[kind], overflow="ellipsis", no_wrap=True)
         for t_s, kind, words in said

@@ -11,17 +11,12 @@ from rich.progress import Progress
 
 from elastream.apps import BUILT_IN
 from elastream.bench.scenario import Scenario
-from elastream.bench.simulator_plant import SimulatorPlant
 from elastream.cli.app_options import add_app_arguments, app_options
+from elastream.cli.simulator_options import add_simulator_arguments, simulator
 from elastream.cli.summary import print_summary
 from elastream.control import Guards
-from elastream.errors import SettingError
 from elastream.policies import POLICIES
 from elastream.scoring import write_report
-from elastream.simulator.model import Node
-from elastream.simulator.profile import load_profile
-
-SYSTEMS = ("spark", "storm")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,11 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")
     parser.add_argument("--on-full", choices=["wait", "drop"], default="wait", help="what a full lane does")
     parser.add_argument("--t-out", type=float, metavar="S", help="drop tuples older than this")
-    parser.add_argument(
-        "--system", choices=SYSTEMS, default="spark", help="the engine's ticks, or tuple by tuple as Storm"
-    )
-    parser.add_argument("--nodes", type=int, metavar="N", help="machines like the profile's; default 1")
-    parser.add_argument("--profile", metavar="FILE", help="what elastream calibrate wrote; default: the one that ships")
+    add_simulator_arguments(parser)
     parser.add_argument("--report", metavar="DIR", help="write report.json, series.parquet, report.html here")
     parser.add_argument("--json", action="store_true", help="print the report as JSON, nothing else")
     add_app_arguments(parser)
@@ -59,12 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     console = Console(stderr=args.json, highlight=False, soft_wrap=True)
-    if args.nodes is not None and args.nodes < 1:
-        raise SettingError(f"--nodes must be 1 or more, got {args.nodes}")
-    profile = load_profile(args.profile)
-    nodes = (Node(profile.machine.cores),) * (args.nodes or 1)
     scenario = _scenario(args)
-    plant = SimulatorPlant(profile, args.system, nodes=nodes)
+    plant = simulator(args)
     with Progress(console=console, transient=True, disable=args.json) as progress:
         task = progress.add_task("simulated seconds", total=None)
         done = plant.simulate(scenario, lambda now_s: progress.update(task, completed=now_s))

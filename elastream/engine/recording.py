@@ -11,8 +11,6 @@ from elastream.scoring import Events, Record, Rescale, Sample
 from elastream.scoring.balance import load_ratio, load_sample
 from elastream.topology import Kind
 
-MOST_TICKS = 100_000
-
 
 class Recorder:
     """Listens to a handle and writes down every tick."""
@@ -41,7 +39,6 @@ class Recorder:
         t_s, seconds = tick.ended_s - self._start_s, tick.ended_s - tick.started_s
         record = self.record
         record.tick_ms.append(seconds * 1e3)
-        del record.tick_ms[:-MOST_TICKS]
         record.latencies.merge(tick.settled.latencies)
         record.latency_line.add(t_s, tick.settled.latencies)
         changed = {name: size for name, size in tick.replicas.items() if size != self._replicas.get(name, size)}
@@ -81,7 +78,6 @@ class Recorder:
         ratios = load_ratios(observation, self._q_size, self.record.interval_s)
         if ratios:
             self.record.loads.append(load_sample(t_s, ratios))
-            del self.record.loads[:-MOST_TICKS]
         for name in self.record.pools:
             self._note_usable(observation.operators[name])
         if entry.error:

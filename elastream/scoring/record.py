@@ -2,10 +2,27 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from elastream.scoring.balance import LoadSample
 from elastream.scoring.latency import Latencies, LatencyLine
 from elastream.scoring.series import Series
+
+T = TypeVar("T")
+
+MOST_KEPT = 50_000
+
+
+class Newest(deque[T]):
+    """The last that were added, however long a run is; `total` is how many there were."""
+
+    def __init__(self) -> None:
+        super().__init__(maxlen=MOST_KEPT)
+        self.total = 0
+
+    def append(self, value: T) -> None:
+        self.total += 1
+        super().append(value)
 
 
 @dataclass(frozen=True)
@@ -28,17 +45,17 @@ class Record:
     series: Series = field(default_factory=Series)
     latencies: Latencies = field(default_factory=Latencies)
     latency_line: LatencyLine = field(default_factory=LatencyLine)
-    tick_ms: list[float] = field(default_factory=list)
-    rescale_ticks_ms: list[float] = field(default_factory=list)
+    tick_ms: Newest[float] = field(default_factory=Newest)
+    rescale_ticks_ms: Newest[float] = field(default_factory=Newest)
     """For each change of replicas, the longest of the ticks that committed and applied it."""
-    rescales: list[Rescale] = field(default_factory=list)
+    rescales: Newest[Rescale] = field(default_factory=Newest)
     pools: dict[str, int] = field(default_factory=dict)
     """The operators whose replicas can be changed, and the most each may have."""
     interval_s: float = 5.0
     """How long the intervals are over which input and output are compared."""
     usable: dict[str, float] = field(default_factory=dict)
     """Per operator, the share of its time that a replica with enough to do serves."""
-    loads: list[LoadSample] = field(default_factory=list)
+    loads: Newest[LoadSample] = field(default_factory=Newest)
     policy: str = "by hand"
     remarks: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=50))
     """What the control loop said lately: when, of which kind (rescale, veto, error), and the words."""

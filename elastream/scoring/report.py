@@ -1,6 +1,7 @@
 """The report of a run: report.json, series.parquet, latency.parquet, report.png and report.html in one directory."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,11 @@ def make_report(record: Record, events: Events, r_over: int | None = None) -> di
         "pools": record.pools,
         "events": vars(events),
         "latency_ms": rounded(record.latencies.summary_ms()),
-        "ticks": {"count": len(record.tick_ms), **_spread(record.tick_ms, (50, 95))},
+        "ticks": {"count": record.tick_ms.total, **_spread(record.tick_ms, (50, 95))},
         "processed_ratio": round(events.finished / events.entered, 6) if events.entered else 0.0,
         **score(record, record.latency_line.points(), r_over),
         "load": rounded(load_summary(record.loads)),
-        "rescales": len(record.rescales),
+        "rescales": record.rescales.total,
         "rescale_pause_ms": _spread(record.rescale_ticks_ms, (50,)),
         "operators": {name: _operator(samples) for name, samples in record.series.operators.items()},
         "decisions": [vars(rescale) for rescale in record.rescales],
@@ -73,10 +74,10 @@ def _operator(samples: list[Sample]) -> dict[str, Any]:
     }
 
 
-def _spread(values: list[float], percents: tuple[int, ...]) -> dict[str, float]:
+def _spread(values: Sequence[float], percents: tuple[int, ...]) -> dict[str, float]:
     names = [f"p{percent}_ms" if len(percents) > 1 else f"p{percent}" for percent in percents]
     largest = "max_ms" if len(percents) > 1 else "max"
     if not values:
         return dict.fromkeys([*names, largest], 0.0)
-    found = {**dict(zip(names, np.percentile(values, percents).tolist(), strict=True)), largest: max(values)}
+    found = {**dict(zip(names, np.percentile(list(values), percents).tolist(), strict=True)), largest: max(values)}
     return {name: round(value, 3) for name, value in found.items()}

@@ -1,8 +1,10 @@
-"""What a new replica needs before it serves: a thread, a process for it, a machine for that. Each takes its time."""
+"""What a replica runs in: a thread of a process on a machine. What is not there has to be started, which takes its time."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-import numpy as np
+from elastream.simulator.model import Node
 
 
 @dataclass(frozen=True)
@@ -13,45 +15,87 @@ class Startup:
     process_s: float = 0.0
     machine_s: float = 0.0
     threads_per_process: int = 8
-    processes_per_machine: int = 4
-    machines: int = 1
-    """Those that run from the beginning."""
+    process_gb: float = 4.0
+    """The memory of a process."""
+    machines: int | None = None
+    """Those that run from the beginning; None: all."""
+
+
+class Place(NamedTuple):
+    """Where a replica is, and after how many seconds it serves."""
+
+    node: int
+    after_s: float
+
+
+@dataclass
+class _Process:
+    node: int
+    lanes: set[int] = field(default_factory=set)
 
 
 class Containers:
-    """Threads, processes and machines in use. A container that is there stays; what is freed is used again first."""
+    """All of a run. A container that was started stays, and what is free is used first: a thread, a process, a machine."""
 
-    def __init__(self, startup: Startup, lanes: int, running: int) -> None:
+    def __init__(self, startup: Startup, nodes: Sequence[Node]) -> None:
         self._startup = startup
-        self._used = np.zeros(lanes, np.bool_)
-        self._used[:running] = True
-        self._threads = running
-        self._processes = -(-running // startup.threads_per_process)
-        self._machines = max(startup.machines, -(-self._processes // startup.processes_per_machine))
-        self._free = 0
+        self._nodes = nodes
+        self.machines = len(nodes) if startup.machines is None else min(startup.machines, len(nodes))
+        """So many run; they are started in their order."""
+        self._processes = [_Process(node) for node in range(self.machines)]
+        self._where: dict[int, _Process] = {}
+        self._lanes_on = [0] * len(nodes)
+        self._processes_on = [1] * self.machines + [0] * (len(nodes) - self.machines)
+        self.down: set[int] = set()
+        """Machines that have failed: nothing is placed there."""
 
-    def start_s(self, lane: int) -> float:
-        """How long a new replica takes: the sum of what has to be started for it, from the outermost in."""
+    def place(self, lane: int) -> Place:
+        """A new replica waits for all that has to be started for it, from the outermost in."""
         its = self._startup
-        self._used[lane] = True
-        if self._free:
-            self._free -= 1
-            return its.thread_s
-        waits_s = its.thread_s
-        self._threads += 1
-        if self._threads > self._processes * its.threads_per_process:
-            self._processes += 1
-            waits_s += its.process_s
-            if self._processes > self._machines * its.processes_per_machine:
-                self._machines += 1
-                waits_s += its.machine_s
-        return waits_s
+        up = [process for process in self._processes if process.node not in self.down] or self._processes
+        free = [process for process in up if len(process.lanes) < its.threads_per_process]
+        room = [] if free else [node for node in range(self.machines) if self._has_room(node)]
+        after_s = its.thread_s
+        if free:
+            process = min(free, key=lambda process: self._crowd(process.node))
+        elif room:
+            process = self._start(min(room, key=self._crowd))
+            after_s += its.process_s
+        elif self.machines < len(self._nodes):
+            process = self._start(self.machines)
+            self.machines += 1
+            after_s += its.machine_s + its.process_s
+        else:
+            # Everything is full: one thread more than there should be.
+            process = min(up, key=lambda process: self._crowd(process.node))
+        process.lanes.add(lane)
+        self._where[lane] = process
+        self._lanes_on[process.node] += 1
+        return Place(process.node, after_s)
 
     def free(self, lane: int) -> None:
-        if self._used[lane]:
-            self._used[lane] = False
-            self._free += 1
+        process = self._where.pop(lane, None)
+        if process is not None:
+            process.lanes.discard(lane)
+            self._lanes_on[process.node] -= 1
 
-    @property
-    def machines(self) -> int:
-        return self._machines
+    def lanes_in(self, kind: str, number: int) -> Iterable[int]:
+        """The replicas in a container: those of a machine, of the process that was started as this one, or one itself."""
+        if kind == "machine":
+            return [lane for lane, process in self._where.items() if process.node == number]
+        if kind == "process":
+            return self._processes[number].lanes if number < len(self._processes) else ()
+        return (number,) if number in self._where else ()
+
+    def _start(self, node: int) -> _Process:
+        self._processes.append(_Process(node))
+        self._processes_on[node] += 1
+        return self._processes[-1]
+
+    def _has_room(self, node: int) -> bool:
+        with_one_more_gb = (self._processes_on[node] + 1) * self._startup.process_gb
+        return node not in self.down and with_one_more_gb <= self._nodes[node].memory_gb
+
+    def _crowd(self, node: int) -> float:
+        """Replicas for each core."""
+        return self._lanes_on[node] / self._nodes[node].cores

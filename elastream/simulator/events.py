@@ -69,6 +69,7 @@ class Events(Tuples):
                 else:
                     alone += 1
         slower = max(1.0, working / (system.cores * longest_s)) if longest_s else 1.0
+        slower *= 1.0 + system.crowding * max(0, alone + threads - system.cores)
         longest_s *= slower
         tasks = alone + min(threads, system.threads_tasks) + max(1, math.ceil(small_s / SHARED_S))
         noise = (
@@ -111,48 +112,49 @@ class Events(Tuples):
     # -- a system that serves tuple by tuple
 
     def _serve(self, system: StormSteps, until_s: float) -> None:
-        """Arrivals and ends of services, in the order of time."""
+        """Arrivals, ends of services and lanes that get ready, in the order of time."""
         moving = self.moving
-        if not hasattr(self, "_ends"):
-            self._ends: list[tuple[float, int, int]] = []
-            self._serving: set[int] = set()
         moving.active[:] = moving.asked
-        for operator in range(len(self.model.operators)):
-            for lane in range(int(self.model.fixed.first[operator]), int(self.model.fixed.first[operator + 1])):
-                self._begin(system, operator, lane, float(moving.clock[NOW]))
+        for lane in range(len(self.lanes)):
+            self._begin(system, lane, float(moving.clock[NOW]))
         while True:
-            dues = [(self.next_due(source), source) for source in range(len(moving.next_of))]
-            due, source = min(dues)
+            due, source = min((self.next_due(source), source) for source in range(len(moving.next_of)))
             end = self._ends[0][0] if self._ends else math.inf
-            at_s = min(due, end)
-            if at_s > until_s:
-                moving.clock[NOW] = until_s
+            wake = self._wakes[0][0] if self._wakes else math.inf
+            # What was due while everything stood still comes when that is over.
+            at_s = max(float(moving.clock[NOW]), min(due, end, wake))
+            if at_s > until_s or at_s == math.inf:
+                moving.clock[NOW] = max(float(moving.clock[NOW]), until_s)
                 if at_s == math.inf:
                     self._done()
                 break
             moving.clock[NOW] = self.finished_s = at_s
-            if due <= end:
+            if due <= min(end, wake):
                 moving.next_of[source] += 1
                 moving.read[source] += 1
                 moving.entered[source] += 1
                 given = self.hand_on(source, due)
-            else:
+            elif end <= wake:
                 _, operator, lane = heapq.heappop(self._ends)
                 self._serving.discard(lane)
                 served = self.lanes[lane].popleft()
                 moving.queued[lane] -= 1
                 moving.processed[lane] += 1
-                given = self.hand_on(len(moving.next_of) + operator, served)
-                self._begin(system, operator, lane, at_s)
+                given = [*self.hand_on(len(moving.next_of) + operator, served), lane]
+            else:
+                given = [heapq.heappop(self._wakes)[1]]
             for lane in given:
-                self._begin(system, self._operator_of(lane), lane, at_s)
+                self._begin(system, lane, at_s)
         moving.clock[TICKS] += 1
 
-    def _begin(self, system: StormSteps, operator: int, lane: int, now_s: float) -> None:
+    def _begin(self, system: StormSteps, lane: int, now_s: float) -> None:
         """Serve the next tuple of a lane that is free."""
         fixed, moving = self.model.fixed, self.moving
-        node = int(fixed.node[lane])
-        if lane in self._serving or moving.ready_s[lane] > now_s or not moving.node_up[node]:
+        node = int(moving.node[lane])
+        if lane in self._serving or not self.lanes[lane] or not moving.node_up[node]:
+            return
+        if moving.ready_s[lane] > now_s:
+            heapq.heappush(self._wakes, (float(moving.ready_s[lane]), lane))
             return
         while self.lanes[lane] and self.is_late(self.lanes[lane][0], now_s):
             self.lanes[lane].popleft()
@@ -160,8 +162,9 @@ class Events(Tuples):
             moving.dropped[lane] += 1
         if not self.lanes[lane]:
             return
+        operator = self._operator_of(lane)
         self._serving.add(lane)
-        there = [its for its in self._serving if fixed.node[its] == node]
+        there = [its for its in self._serving if moving.node[its] == node]
         demand = sum(float(fixed.cpu[self._operator_of(its)]) for its in there)
         crowd = max(0.0, len(there) - float(fixed.node_cores[node]))
         slower = max(1.0, demand / float(fixed.node_cores[node])) * (1.0 + system.crowding * crowd)
@@ -174,8 +177,7 @@ class Events(Tuples):
 
     def drop(self, lanes: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
         super().drop(lanes)
-        if hasattr(self, "_ends"):
-            gone = set(np.flatnonzero(lanes).tolist())
-            self._ends = [end for end in self._ends if end[2] not in gone]
-            heapq.heapify(self._ends)
-            self._serving -= gone
+        gone = set(np.flatnonzero(lanes).tolist())
+        self._ends = [end for end in self._ends if end[2] not in gone]
+        heapq.heapify(self._ends)
+        self._serving -= gone

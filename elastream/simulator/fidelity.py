@@ -1,10 +1,13 @@
 """What steps a simulation forward: an interface that the vectorised and the tuple-by-tuple simulation both keep."""
 
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from elastream.simulator.containers import Containers
 from elastream.simulator.kernel import source_due_by
 from elastream.simulator.model import Model
 from elastream.simulator.spark_ticks import SparkTicks, advance_ticks
@@ -16,11 +19,19 @@ System = SparkTicks | StormSteps
 
 @dataclass(frozen=True)
 class Failure:
-    """A node that is gone for a while."""
+    """A machine, process or thread that is gone for a while. Machines and processes have numbers in the order of their start,
+    threads those of the lanes."""
 
-    node: int
+    kind: Literal["machine", "process", "thread"]
+    number: int
     at_s: float
     for_s: float
+
+
+class _Turn(NamedTuple):
+    at_s: float
+    failure: Failure
+    up: bool
 
 
 class Fidelity:
@@ -32,6 +43,7 @@ class Fidelity:
         system: System,
         limits: Limits,
         moving: Moving,
+        containers: Containers,
         *,
         seed: int,
         restart_s: float,
@@ -39,17 +51,26 @@ class Fidelity:
     ) -> None:
         self.model = model
         self.system = system
+        self.containers = containers
         self.limits = limits
         self.moving = moving
         self.costs = np.zeros(len(model.operators))
         """What a tuple adds to the load of a lane, per operator."""
         self._random = np.random.Generator(np.random.PCG64(seed))
         self._restart_s = restart_s
-        turns = [(failure.at_s, failure.node, False) for failure in failures]
-        turns += [(failure.at_s + failure.for_s, failure.node, True) for failure in failures]
-        self._turns = sorted(turns)
+        self._turns = [_Turn(failure.at_s, failure, up=False) for failure in failures]
+        self._turns += [_Turn(failure.at_s + failure.for_s, failure, up=True) for failure in failures]
+        self._turns.sort(key=_when)
         if isinstance(system, SparkTicks):
             moving.clock[BUDGET_S] = system.budget_s
+        for operator, size in enumerate(moving.active):
+            for lane in range(int(model.fixed.first[operator]), int(model.fixed.first[operator] + size)):
+                moving.node[lane] = containers.place(lane).node
+        # What the run begins with has been started before.
+        self._missing = (np.arange(len(model.nodes)) >= containers.machines).astype(np.int64)
+        """Per machine, for how many reasons it is not there."""
+        self._whole = system
+        self._count_machines()
 
     @property
     def over(self) -> bool:
@@ -57,10 +78,10 @@ class Fidelity:
 
     def advance(self, until_s: float) -> None:
         """To the first moment between two steps at `until_s` or after it."""
-        while self._turns and self._turns[0][0] <= until_s and not self.over:
-            at_s, node, up = self._turns.pop(0)
-            self.step(at_s)
-            self._turn(node, up)
+        while self._turns and self._turns[0].at_s <= until_s and not self.over:
+            turn = self._turns.pop(0)
+            self.step(turn.at_s)
+            self._turn(turn)
         self.step(until_s)
 
     def step(self, until_s: float) -> None:
@@ -69,6 +90,20 @@ class Fidelity:
             advance_ticks(fixed, self.system, limits, moving, self.costs, until_s, self._random)
         else:
             advance_steps(fixed, self.system, limits, moving, self.costs, until_s, self._random)
+
+    def start(self, lane: int) -> None:
+        """A new replica, and what has to be started for it."""
+        machines, now_s = self.containers.machines, float(self.moving.clock[NOW])
+        place = self.containers.place(lane)
+        self.moving.node[lane] = place.node
+        self.moving.ready_s[lane] = now_s + place.after_s
+        if self.containers.machines > machines:
+            comes = Failure("machine", machines, now_s, place.after_s)
+            insort(self._turns, _Turn(now_s + place.after_s, comes, up=True), key=_when)
+
+    @property
+    def slots(self) -> int:
+        return self.system.slots if isinstance(self.system, SparkTicks) else len(self.moving.queued)
 
     def usable(self, service_s: float, overhead_s: float | None) -> float:
         """The share of its time that a replica with enough to do serves."""
@@ -84,7 +119,8 @@ class Fidelity:
         return max(0, due - int(self.moving.next_of[source]))
 
     def restart(self) -> None:
-        """Everything stands still, and what is queued is lost."""
+        """Everything stands still, what is queued is lost, and it begins again with the size that was asked for."""
+        self.moving.active[:] = self.moving.asked
         self.drop(np.ones(len(self.moving.queued), np.bool_))
         self.moving.clock[NOW] += self._restart_s
 
@@ -92,11 +128,29 @@ class Fidelity:
         self.moving.dropped[lanes] += self.moving.queued[lanes]
         self.moving.queued[lanes] = 0
 
-    def _turn(self, node: int, up: bool) -> None:
-        """A node goes or comes back. Spark runs its tasks elsewhere, with fewer cores; Storm's threads there are gone."""
-        self.moving.node_up[node] = up
-        if isinstance(self.system, SparkTicks):
-            alive = self.model.fixed.node_cores[self.moving.node_up].sum()
-            self.system = self.system._replace(cores=max(1, int(alive)))
-        elif not up:
-            self.drop(self.model.fixed.node == node)
+    def _turn(self, turn: _Turn) -> None:
+        """Something goes or comes back. Spark runs its tasks elsewhere; what waits for Storm's threads is gone with them."""
+        failure = turn.failure
+        if failure.kind == "machine":
+            self._missing[failure.number] += -1 if turn.up else 1
+            self._count_machines()
+        if turn.up:
+            return
+        lanes = np.zeros(len(self.moving.queued), np.bool_)
+        lanes[list(self.containers.lanes_in(failure.kind, failure.number))] = True
+        if failure.kind != "machine":
+            self.moving.ready_s[lanes] = np.maximum(self.moving.ready_s[lanes], turn.at_s + failure.for_s)
+        if not isinstance(self.system, SparkTicks):
+            self.drop(lanes)
+
+    def _count_machines(self) -> None:
+        self.moving.node_up[:] = self._missing == 0
+        self.containers.down = set(np.flatnonzero(self._missing[: self.containers.machines]).tolist())
+        if isinstance(self._whole, SparkTicks):
+            share = self.model.fixed.node_cores[self.moving.node_up].sum() / self.model.fixed.node_cores.sum()
+            cores, slots = (max(1, int(whole * share)) for whole in (self._whole.cores, self._whole.slots))
+            self.system = self._whole._replace(cores=cores, slots=slots)
+
+
+def _when(turn: _Turn) -> float:
+    return turn.at_s

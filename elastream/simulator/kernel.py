@@ -261,6 +261,13 @@ def too_old(fixed: Fixed, limits: Limits, moving: Moving, operator: int) -> floa
 
 
 @compiled
+def noise_of(spread: float, services: int, random: np.random.Generator) -> float:
+    """What a number of services take together, in parts of what they take in the mean: lognormal, as each of them is."""
+    sigma2 = math.log1p(spread * spread / services)
+    return math.exp(math.sqrt(sigma2) * random.standard_normal() - sigma2 / 2)
+
+
+@compiled
 def is_over(fixed: Fixed, moving: Moving) -> bool:
     """Everything has been read and served."""
     if next_due_s(fixed, moving) < math.inf:

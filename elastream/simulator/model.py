@@ -46,6 +46,8 @@ class Node:
     cores: float
     speed: float = 1.0
     """How fast it serves, against the machine of the profile."""
+    memory_gb: float = 16.0
+    """How many processes fit on it."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,15 @@ class Model:
     """Names of the two ends of each edge; the head of a chain stands for it."""
     key_shares: dict[str, Floats]
     """Per operator that is routed to by key, how popular its keys are."""
+    nodes: tuple[Node, ...]
+
+    @property
+    def lanes(self) -> int:
+        return int(self.fixed.first[-1])
 
     def begin(self, sizes: Mapping[str, int]) -> Moving:
         """Nothing has happened yet, and every operator has its size."""
-        lanes, operators, sources = len(self.fixed.node), len(self.operators), len(self.sources)
+        lanes, operators, sources = self.lanes, len(self.operators), len(self.sources)
         heads, edges = sources + operators, len(self.edges)
         active = np.array([sizes[operator.name] for operator in self.operators], np.int64)
         moving = Moving(
@@ -80,7 +87,8 @@ class Model:
             expected_s=self.fixed.service_s.copy(),
             busy_before=np.zeros(lanes),
             next_of=np.zeros(sources, np.int64),
-            node_up=np.ones(len(self.fixed.node_cores), np.bool_),
+            node=np.zeros(lanes, np.int64),
+            node_up=np.ones(len(self.nodes), np.bool_),
             received=np.zeros(lanes, np.int64),
             processed=np.zeros(lanes, np.int64),
             dropped=np.zeros(lanes, np.int64),
@@ -117,7 +125,7 @@ def make_model(
     keys: int = 1000,
     zipf: float = 0.0,
 ) -> Model:
-    """`added_s` is waited in every operator, for each tuple. Lanes are dealt out to the nodes in turn."""
+    """`added_s` is waited in every operator, for each tuple."""
     sources = graph.sources
     operators = tuple(operator for operator in graph.served if operator.kind is not Kind.OUTPUT)
     for operator in (*sources, *operators):
@@ -155,12 +163,11 @@ def make_model(
         all_counts=all_counts,
         reach=reach,
         ends=ends,
-        node=np.arange(first[-1], dtype=np.int64) % len(nodes),
         node_cores=np.array([node.cores for node in nodes], np.float64),
         node_speed=np.array([node.speed for node in nodes], np.float64),
     )
     shares = {str(operator.name): _popularity(graph, operator, keys, zipf) for operator in operators}
-    return Model(graph, sources, operators, fixed, tuple(names), shares)
+    return Model(graph, sources, operators, fixed, tuple(names), shares, tuple(nodes))
 
 
 def _routing(graph: Graph, operator: Operator) -> int:

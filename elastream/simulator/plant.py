@@ -4,10 +4,19 @@ import numpy as np
 
 from elastream.control import Decision, Observation, OperatorObservation, ReplicaObservation
 from elastream.scoring.latency import Latencies
-from elastream.simulator.containers import Containers
 from elastream.simulator.fidelity import Fidelity
 from elastream.simulator.model import Model
-from elastream.simulator.state import NOW, OVERHEAD_S, OVERHEADS, TICKS, Floats, Ints, Moving
+from elastream.simulator.state import (
+    LONGEST_WAIT_S,
+    NOW,
+    OVERHEAD_S,
+    OVERHEADS,
+    TICKS,
+    WAIT_SUM_S,
+    Floats,
+    Ints,
+    Moving,
+)
 
 
 class Counted:
@@ -29,13 +38,11 @@ class Counted:
 class SimulatedPlant:
     """Observes and changes one simulation."""
 
-    def __init__(self, model: Model, fidelity: Fidelity, containers: Containers, *, td_s: float, slots: int) -> None:
+    def __init__(self, model: Model, fidelity: Fidelity, *, td_s: float) -> None:
         self.model = model
         self.fidelity = fidelity
         self.moving = fidelity.moving
-        self._containers = containers
         self._td_s = td_s
-        self._slots = slots
         self._before = Counted(self.moving)
         self._place: dict[str, int] = {operator.name: number for number, operator in enumerate(model.operators)}
 
@@ -87,13 +94,13 @@ class SimulatedPlant:
                 usable=usable,
             )
             self._learn(place, first, end, service_s, usable, seconds, lanes)
-        waits = latencies_of(now.waits - before.waits, now.clock - before.clock, float(now.clock[6]))
+        waits = latencies_of(now.waits - before.waits, now.clock - before.clock, float(now.clock[LONGEST_WAIT_S]))
         return Observation(
             tick=int(now.clock[TICKS]),
             ended_s=float(now.clock[NOW]),
             seconds=seconds,
             ticks=int(now.clock[TICKS] - before.clock[TICKS]),
-            slots=self._slots,
+            slots=self.fidelity.slots,
             entered=int((now.entered - before.entered).sum()),
             finished=int((now.finished - before.finished).sum()),
             dropped=int((now.dropped - before.dropped).sum()),
@@ -108,9 +115,9 @@ class SimulatedPlant:
             place = self._place[decision.operator]
             first = int(self.model.fixed.first[place])
             for lane in range(first + decision.before, first + decision.after):
-                self.moving.ready_s[lane] = self.clock() + self._containers.start_s(lane)
+                self.fidelity.start(lane)
             for lane in range(first + decision.after, first + decision.before):
-                self._containers.free(lane)
+                self.fidelity.containers.free(lane)
             self.moving.asked[place] = decision.after
         self.model.weigh(self.moving)
         if restart:
@@ -161,6 +168,6 @@ def latencies_of(waits: Floats, clock: Floats, longest_s: float) -> Latencies:
     counts: Ints = np.rint(waits).astype(np.int64)
     made.buckets.update({int(bucket): int(counts[bucket]) for bucket in np.flatnonzero(counts)})
     total = waits.sum()
-    made.sum_s = float(clock[5]) * (made.count / total) if total else 0.0
+    made.sum_s = float(clock[WAIT_SUM_S]) * (made.count / total) if total else 0.0
     made.max_s = longest_s
     return made

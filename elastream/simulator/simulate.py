@@ -1,15 +1,16 @@
 """A run in virtual time: the same control loop, the same record, no Spark."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from elastream.control import ControlLoop, Guards, JournalEntry, Policy
 from elastream.scoring import Events, Record, Rescale, Sample
 from elastream.scoring.balance import load_ratio, load_sample
-from elastream.simulator.containers import Containers, Startup
-from elastream.simulator.fidelity import Failure, Fidelity, System
+from elastream.simulator.cluster import Cluster
+from elastream.simulator.containers import Containers
+from elastream.simulator.fidelity import Fidelity, System
 from elastream.simulator.model import Model
 from elastream.simulator.plant import Counted, SimulatedPlant, latencies_of
 from elastream.simulator.spark_ticks import SparkTicks
@@ -20,15 +21,6 @@ MOST_SAMPLES, LEAST_SAMPLES = 400_000, 200
 MOST_EACH = 4000
 FINEST_S = 0.25
 NO_HURRY_S = float("inf")
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """What a simulated system runs on besides its nodes."""
-
-    startup: Startup = field(default_factory=Startup)
-    failures: tuple[Failure, ...] = ()
-    restart_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -67,13 +59,12 @@ def simulate(
         system,
         limits or Limits(0, False, 0.0),
         model.begin(sizes),
+        Containers(cluster.startup, model.nodes),
         seed=seed,
-        restart_s=cluster.restart_s,
+        restart_s=cluster.restart_s or 0.0,
         failures=cluster.failures,
     )
-    containers = Containers(cluster.startup, len(model.fixed.node), sum(sizes.values()))
-    slots = system.slots if isinstance(system, SparkTicks) else len(model.fixed.node)
-    plant = SimulatedPlant(model, flow, containers, td_s=td_s, slots=slots)
+    plant = SimulatedPlant(model, flow, td_s=td_s)
     loop = ControlLoop(plant, policy, td_s=td_s, guards=guards, journal=None, clock=plant.clock, patience_s=NO_HURRY_S)
     writer = Writer(plant, policy.name, td_s, flow.limits.q_size)
 
@@ -116,7 +107,8 @@ class Writer:
         self._q_size = q_size
         self._before = Counted(plant.moving)
         self._ticks_seen = 0
-        self._pauses: list[tuple[int, int]] = []
+        self._pauses: list[tuple[int, float]] = []
+        """The ticks that committed a change and those that follow: the first's number, and the longest so far."""
         self._usable: dict[str, tuple[float, int]] = {}
         self.record = Record(model.graph.name, tuple(source.name for source in model.sources))
         self.record.pools = {operator.name: operator.replicas.most for operator in model.operators}
@@ -196,9 +188,7 @@ class Writer:
             if decision.asked != decision.before:
                 record.remarks.append((t_s, "rescale" if decision.rescales else "veto", said))
         if any(decision.rescales for decision in entry.decisions):
-            tick = int(self._plant.moving.clock[TICKS])
-            self._pauses.append((tick, len(record.rescale_ticks_ms)))
-            record.rescale_ticks_ms.append(0.0)
+            self._pauses.append((int(self._plant.moving.clock[TICKS]), 0.0))
 
     def events(self) -> Events:
         moving = self._plant.moving
@@ -211,14 +201,14 @@ class Writer:
         from_tick = max(self._ticks_seen, ticks - len(kept))
         lengths = [float(kept[number % len(kept)]) * 1e3 for number in range(from_tick, ticks)]
         self._ticks_seen = ticks
-        self.record.tick_ms += lengths
-        del self.record.tick_ms[: max(0, len(self.record.tick_ms) - 100_000)]
+        for length_ms in lengths:
+            self.record.tick_ms.append(length_ms)
         left = []
-        for tick, place in self._pauses:
-            for number in (tick, tick + 1):
-                if from_tick <= number < ticks:
-                    longest = self.record.rescale_ticks_ms
-                    longest[place] = max(longest[place], lengths[number - from_tick])
-            if tick + 1 >= ticks:
-                left.append((tick, place))
+        for tick, longest_ms in self._pauses:
+            seen = lengths[max(0, tick - from_tick) : max(0, tick + 2 - from_tick)]
+            longest_ms = max([longest_ms, *seen])
+            if tick + 1 < ticks:
+                self.record.rescale_ticks_ms.append(longest_ms)
+            else:
+                left.append((tick, longest_ms))
         self._pauses = left

@@ -11,6 +11,7 @@ from elastream.simulator.kernel import (
     hand_on,
     is_over,
     next_due_s,
+    noise_of,
     note_waits,
     source_due_by,
     too_old,
@@ -57,6 +58,8 @@ class SparkTicks(NamedTuple):
     elastic: bool
     lane_s: float = 0.0
     """Serving a lane that is a thread, besides its tuples."""
+    crowding: float = 0.0
+    """How much slower everything gets for each lane that is served beyond the cores, besides sharing them."""
 
 
 @compiled
@@ -109,10 +112,10 @@ def _tick(
             moving.queued[lane] -= take[lane]
             moving.dropped[lane] += old
             take[lane] -= old
-            mean_s = fixed.service_s[operator] / fixed.node_speed[fixed.node[lane]]
+            mean_s = fixed.service_s[operator] / fixed.node_speed[moving.node[lane]]
             noise = 1.0
             if fixed.spread[operator] and take[lane]:
-                noise = max(0.1, 1.0 + fixed.spread[operator] / math.sqrt(take[lane]) * random.standard_normal())
+                noise = noise_of(fixed.spread[operator], take[lane], random)
             served_s[lane] = take[lane] * mean_s * noise
             working += served_s[lane] * fixed.cpu[operator]
             if fixed.threads[operator] and take[lane]:
@@ -126,6 +129,7 @@ def _tick(
                 alone += 1
     # More work than the cores can do in the time of the longest task makes every task longer.
     slower = max(1.0, working / (system.cores * longest_s)) if longest_s else 1.0
+    slower *= 1.0 + system.crowding * max(0, alone + threads - system.cores)
     longest_s *= slower
     tasks = alone + min(threads, system.threads_tasks) + max(1, math.ceil(small_s / SHARED_S))
     noise = math.exp(system.spread * random.standard_normal() - system.spread**2 / 2) if system.spread else 1.0

@@ -54,8 +54,6 @@ class Fixed(NamedTuple):
     """Tuples that reach each head for each one that enters at any source."""
     ends: Floats
     """Tuples that finish at each head for each one that it processes."""
-    node: Ints
-    """The node of each lane."""
     node_cores: Floats
     node_speed: Floats
 
@@ -95,6 +93,8 @@ class Moving(NamedTuple):
     """Per lane, the share of the last interval that it was busy, and what it was sent since."""
     next_of: Ints
     """Per source, the number of the next tuple to read."""
+    node: Ints
+    """Where each lane is, or was last."""
     node_up: Flags
     received: Ints
     processed: Ints
@@ -113,5 +113,5 @@ class Moving(NamedTuple):
     """The lengths of the last ticks; see TICKS."""
 
 
-NOW, BUDGET_S, OVERHEAD_S, OVERHEADS, TICKS, WAIT_SUM_S, LONGEST_WAIT_S, AREA, OVER, OVERHEAD_NOW = range(10)
-CLOCKS = 10
+NOW, BUDGET_S, OVERHEAD_S, OVERHEADS, TICKS, WAIT_SUM_S, LONGEST_WAIT_S, OVER = range(8)
+CLOCKS = 8

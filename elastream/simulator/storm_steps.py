@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elastream.simulator.compiled import compiled
-from elastream.simulator.kernel import count_lost, hand_on, is_over, note_waits, source_due_by, too_old
+from elastream.simulator.kernel import count_lost, hand_on, is_over, noise_of, note_waits, source_due_by, too_old
 from elastream.simulator.state import NOW, TICKS, Fixed, Floats, Limits, Moving
 
 
@@ -62,8 +62,8 @@ def _step(
     for operator in range(operators):
         for lane in range(fixed.first[operator], fixed.first[operator + 1]):
             if moving.queued[lane]:
-                demand[fixed.node[lane]] += fixed.cpu[operator]
-                busy[fixed.node[lane]] += 1.0
+                demand[moving.node[lane]] += fixed.cpu[operator]
+                busy[moving.node[lane]] += 1.0
     count_lost(fixed, moving)
     for operator in range(operators):
         done = 0
@@ -72,23 +72,28 @@ def _step(
             old = round(moving.queued[lane] * late)
             moving.queued[lane] -= old
             moving.dropped[lane] += old
-            node = fixed.node[lane]
-            if moving.ready_s[lane] > began_s or not moving.node_up[node] or not moving.queued[lane]:
+            node = moving.node[lane]
+            if moving.ready_s[lane] > began_s or not moving.node_up[node]:
                 moving.credit[lane] = 0.0
+                continue
+            credit_s = moving.credit[lane] + system.step_s
+            if not moving.queued[lane]:
+                # An idle lane saves nothing up; a long service goes on.
+                moving.credit[lane] = min(0.0, credit_s)
                 continue
             crowd = max(0.0, busy[node] - fixed.node_cores[node])
             slower = max(1.0, demand[node] / fixed.node_cores[node]) * (1.0 + system.crowding * crowd)
             mean_s = fixed.service_s[operator] * slower / fixed.node_speed[node]
-            credit_s = moving.credit[lane] + system.step_s
-            most = int(credit_s / mean_s)
-            if fixed.spread[operator] and most:
-                most = max(0, round(most + fixed.spread[operator] * np.sqrt(most) * random.standard_normal()))
+            most = max(0, int(credit_s / mean_s))
             takes = min(moving.queued[lane], most)
-            # What is left over of a service that goes on counts in the next step; an idle lane saves nothing up.
-            moving.credit[lane] = credit_s - most * mean_s if takes == most else 0.0
+            took_s = takes * mean_s
+            if fixed.spread[operator] and takes:
+                took_s *= noise_of(fixed.spread[operator], takes, random)
+            # What is left over of a service that goes on counts in the next step.
+            moving.credit[lane] = credit_s - took_s if takes == most else min(0.0, credit_s - took_s)
             moving.queued[lane] -= takes
             moving.processed[lane] += takes
-            moving.busy_s[lane] += takes * mean_s
+            moving.busy_s[lane] += took_s
             done += takes
         if done:
             before = moving.finished[sources + operator]

@@ -2,9 +2,11 @@
 
 import math
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
+from elastream.simulator.containers import Containers
 from elastream.simulator.fidelity import Failure, Fidelity, System
 from elastream.simulator.kernel import due_s
 from elastream.simulator.model import Model
@@ -32,14 +34,20 @@ class Tuples(Fidelity):
         system: System,
         limits: Limits,
         moving: Moving,
+        containers: Containers,
         *,
         seed: int,
         restart_s: float,
-        failures: tuple[Failure, ...] = (),
+        failures: Sequence[Failure] = (),
     ) -> None:
-        super().__init__(model, system, limits, moving, seed=seed, restart_s=restart_s, failures=failures)
+        super().__init__(model, system, limits, moving, containers, seed=seed, restart_s=restart_s, failures=failures)
         self.lanes: list[deque[float]] = [deque() for _ in range(len(moving.queued))]
         self._turn_of = [0] * len(model.operators)
+        self._ends: list[tuple[float, int, int]] = []
+        """Of a system without ticks: when which service of which operator and lane ends, a heap."""
+        self._serving: set[int] = set()
+        self._wakes: list[tuple[float, int]] = []
+        """When which lane is ready that was not when there was something for it, a heap."""
 
     def next_due(self, source: int) -> float:
         """When the source's next tuple is due; infinity when it has no more."""
@@ -107,7 +115,7 @@ class Tuples(Fidelity):
     def service_s(self, operator: int, lane: int) -> float:
         """How long one tuple takes, by a lognormal distribution."""
         fixed = self.model.fixed
-        mean_s = float(fixed.service_s[operator] / fixed.node_speed[fixed.node[lane]])
+        mean_s = float(fixed.service_s[operator] / fixed.node_speed[self.moving.node[lane]])
         spread = float(fixed.spread[operator])
         if not spread:
             return mean_s
