@@ -13,19 +13,21 @@ from pyspark.sql import SparkSession
 
 from elastream.apps import BUILT_IN
 from elastream.apps.load import load_app
-from elastream.engine import Settings, run, tick_session
+from elastream.bench.work import doze, sink_nothing
+from elastream.engine import Settings, run, sources, tick_session
 from elastream.engine.executors import capacity_of
 from elastream.engine.measure import Tick
 from elastream.engine.planner import SHARED_TASK_S, WAITING_TASKS
 from elastream.errors import SettingError
 from elastream.simulator.profile import Machine, OperatorTimes, Profile
-from elastream.topology import Graph, Kind
+from elastream.topology import Graph, Kind, Topology
 from elastream.workload import constant
 
 RATE = 250.0
 """Tuples a second while an application is timed."""
 TIMED_APP, TIMED_TICKS = "tweets", 80
 """By which a machine is known."""
+MANY_TASKS = (2, 12, 36)
 PATIENCE_S = 90.0
 POOL = 8
 SERVICE_MS = 5.0
@@ -52,7 +54,7 @@ class Wait:
 
 
 def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
-    """Every application for a while without waits, then one with waits and one to eight replicas of each operator."""
+    """Every application for a while without waits, then one with waits and few replicas or many, then few tasks or many."""
     lanes = POOL * 8 + 2
     spark = tick_session(None, lanes)
     times: dict[str, dict[str, OperatorTimes]] = {}
@@ -71,6 +73,12 @@ def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
             ticks = _watch(spark, graph, folder, Settings(max_budget_s=0.2), size)
             runs.append([tick_cost(graph, tick, cores) for tick in ticks])
             waits.append(wait_of(graph, ticks, quick))
+    for size in MANY_TASKS:
+        say(f"timing ticks of {size} tasks")
+        with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
+            graph = _many_tasks(size)
+            ticks = _watch(spark, graph, folder, Settings(max_budget_s=0.2), size)
+            runs.append([tick_cost(graph, tick, cores) for tick in ticks])
     say("timing a restart")
     with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
         restart_s = _restart(spark, folder)
@@ -173,9 +181,6 @@ def fit_machine(runs: Sequence[Sequence[TickCost]], cores: int, restart_s: float
     medians = np.array(
         [np.median([[cost.overhead_s, cost.tasks, cost.tuples] for cost in its], axis=0) for its in runs]
     )
-    if medians[:, 1].max() < 2 * medians[:, 1].min():
-        # Replicas that wait are threads of a few tasks: what these cost cannot be told from what a tick costs.
-        medians[:, 1] = 0
     factors = np.column_stack([np.ones(len(runs)), medians[:, 1:]])
     (base_s, task_s, tuple_s), _ = nnls(factors, medians[:, 0])
     # How much the ticks of a run differ from its own median; a pause of a garbage collector is no cost of a tick.
@@ -197,6 +202,13 @@ def _graph(app: str, folder: str, service_ms: float, rate: float) -> Graph:
     if app in BUILT_IN:
         options = {"database": f"{folder}/results.sqlite", "service_ms": service_ms, "pool": POOL}
     return load_app(app, constant(rate, 3600.0), options)
+
+
+def _many_tasks(size: int) -> Graph:
+    """Replicas that wait, but do not say so: each is a task of its own, and none is in another's way."""
+    flow = Topology("tasks").source("in", sources.replay(constant(60.0 * size, 3600.0)))
+    flow.map("work", doze, after="in", replicas=(1, max(MANY_TASKS)))
+    return flow.sink("last", sink_nothing, after="work").build()
 
 
 def _watch(spark: SparkSession, graph: Graph, folder: str, settings: Settings, size: int = 2) -> list[Tick]:
