@@ -71,7 +71,9 @@ BRIEF = 8
 
 
 def outcome_table(outcomes: Sequence[Outcome], brief: bool = False) -> str:
-    names = list(COLUMNS)[: BRIEF if brief else None]
+    names = [name for name, column in COLUMNS.items() if any(column.of(its.report) is not None for its in outcomes)]
+    if brief:
+        names = [*names[: BRIEF - 1], "regret"] if "regret" in names else names[:BRIEF]
     return table(["", *names], [[outcome.label, *_cells(outcome.report, names)] for outcome in outcomes])
 
 

@@ -10,6 +10,7 @@ from elastream.apps.load import load_app
 from elastream.bench.runner import Progress
 from elastream.bench.scenario import Scenario
 from elastream.control import Policy
+from elastream.engine.planner import WAITING_TASKS
 from elastream.engine.sources import Replay
 from elastream.errors import SettingError
 from elastream.policies import make_policy
@@ -130,7 +131,7 @@ def system_of(name: str, machine: Machine, model: Model, scenario: Scenario, cro
         reads_at=machine.reads_at,
         slots=max(cores, model.lanes + len(model.sources)),
         cores=cores,
-        threads_tasks=2 * cores,
+        threads_tasks=WAITING_TASKS * cores,
         budget_s=settings.budget_s,
         max_budget_s=settings.max_budget_s,
         heartbeat_s=settings.heartbeat_s,

@@ -86,8 +86,9 @@ def _made(kind: Any, values: dict[str, Any], where: str, *, above: tuple[str, ..
     types = {name: its for name, its in get_type_hints(kind).items() if name not in known}
     for name, value in values.items():
         if name not in types:
-            close = get_close_matches(str(name), types, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(types)}"
+            keys = get_type_hints(kind) if kind is Cluster else types
+            close = get_close_matches(str(name), keys, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(keys)}"
             raise SettingError(f"{where}: unknown key {name!r}; {hint}")
         whole = types[name] in (int, int | None)
         if isinstance(value, bool) or not isinstance(value, int if whole else int | float):

@@ -1,0 +1,88 @@
+"""Small simulations: operators in a line, on ticks or tuple by tuple."""
+
+from dataclasses import replace
+from typing import Any
+
+from elastream import Topology, groupings, sources
+from elastream.control import Observation, Proposal, Want
+from elastream.policies import make_policy
+from elastream.simulator.fidelity import Fidelity
+from elastream.simulator.model import Model, Node, make_model
+from elastream.simulator.profile import OperatorTimes
+from elastream.simulator.simulate import Simulated, simulate
+from elastream.simulator.spark_ticks import SparkTicks
+from elastream.simulator.storm_steps import StormSteps
+from elastream.topology import Grouping
+from elastream.workload import Arrivals
+
+TICKS = SparkTicks(
+    base_s=0.1,
+    task_s=0.005,
+    tuple_s=1e-5,
+    spread=0.0,
+    reads_at=0.6,
+    slots=64,
+    cores=16,
+    threads_tasks=32,
+    budget_s=0.2,
+    max_budget_s=0.6,
+    heartbeat_s=0.5,
+    elastic=True,
+    lane_s=0.002,
+)
+STORM = StormSteps(step_s=0.002, crowding=0.0)
+WAITS = OperatorTimes(0.01, cpu=0.0, spread=0.0)
+"""Ten milliseconds in which no core is needed."""
+
+
+def line(
+    arrivals: Arrivals,
+    *,
+    length: int = 2,
+    pool: int = 8,
+    grouping: Grouping = groupings.shuffle,
+    times: OperatorTimes = WAITS,
+    shares: tuple[float, ...] = (),
+    nodes: tuple[Node, ...] = (Node(16),),
+    start: int = 1,
+    zipf: float = 0.0,
+) -> Model:
+    """Operators one behind another; `shares` say how much each passes on."""
+    flow = Topology("line").source("in", sources.replay(arrivals))
+    known = {"in": OperatorTimes(1e-6, 1.0, 0.0)}
+    before = "in"
+    for number in range(length):
+        name = f"op{number}"
+        flow.batch(
+            name, lambda batch: batch, after=before, replicas=(1, pool), start=start, grouping=grouping, waits=True
+        )
+        share = shares[number] if number < len(shares) else 1.0
+        known[name] = replace(times, shares={f"op{number + 1}": share, "out": share})
+        before = name
+    graph = flow.output("out", after=before).build()
+    return make_model(graph, known, {"in": arrivals}, nodes=nodes, zipf=zipf)
+
+
+def sized(model: Model, policy: Any, system: Any = TICKS, fidelity: Any = Fidelity, **more: Any) -> Simulated:
+    chosen = make_policy(policy) if isinstance(policy, str) else policy
+    seconds = more.pop("seconds", 1000.0)
+    return simulate(
+        model, system, chosen, td_s=2.0, seed=more.pop("seed", 1), seconds=seconds, fidelity=fidelity, **more
+    )
+
+
+def waiting(run: Simulated) -> float:
+    """The mean of all that waits, over time."""
+    rows = list(zip(*(run.record.series.operators[name] for name in run.record.pools), strict=True))
+    total = sum(sum(sample.queued for sample in row) * row[0].seconds for row in rows)
+    return total / sum(row[0].seconds for row in rows)
+
+
+class Grows:
+    """From one replica to all, once."""
+
+    name = "grows"
+    start = None
+
+    def propose(self, seen: Observation) -> Proposal:
+        return Proposal(tuple(Want(o.operator, o.most, "all") for o in seen.scalable()))
