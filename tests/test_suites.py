@@ -173,3 +173,13 @@ def test_the_time_left_is_that_of_the_scenarios_to_come(tmp_path: Path) -> None:
         (2, 3, 10.0, 10.0, 10.0),
         (3, 3, 20.0, 10.0, 0.0),
     ]
+
+
+def test_a_scenario_in_slower_time_or_with_more_tuples_is_as_hard() -> None:
+    scenario = Scenario("x", workload="constant:per_second=10,seconds=60", speed=30.0, td_s=2.0, service_ms=6.0)
+    slower = scenario.stretched(15.0)
+    assert (slower.speed, slower.td_s, slower.service_ms, slower.scale) == (2.0, 30.0, 90.0, 1.0)
+    denser = slower.denser(100.0)
+    assert (denser.speed, denser.td_s, denser.service_ms, denser.scale) == (2.0, 30.0, 0.9, 100.0)
+    with pytest.raises(SettingError, match="only one with a service_ms can be made denser"):
+        Scenario("y", workload="covid_tweets").denser(2.0)

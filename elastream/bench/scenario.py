@@ -94,6 +94,14 @@ class Scenario:
             service_ms=None if self.service_ms is None else self.service_ms * times,
         )
 
+    def denser(self, times: float) -> "Scenario":
+        """So many times as many tuples, each of them served in so much less time."""
+        if times == 1.0:
+            return self
+        if self.service_ms is None:
+            raise SettingError(f"scenario {self.name!r}: only one with a service_ms can be made denser")
+        return replace(self, scale=self.scale * times, service_ms=self.service_ms / times)
+
 
 def scenario_from(values: Mapping[str, Any]) -> Scenario:
     """Keys and types are checked here; the words in them by the scenario itself."""

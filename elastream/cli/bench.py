@@ -68,6 +68,13 @@ def _add_suite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     add_simulator_arguments(parser)
     parser.add_argument("--stretch", type=float, default=1.0, metavar="N", help="simulate in N times slower time")
+    parser.add_argument(
+        "--denser",
+        type=float,
+        default=1.0,
+        metavar="N",
+        help="simulate N times the tuples, each served in 1/N of the time",
+    )
 
 
 def _add_policies(parser: argparse.ArgumentParser) -> None:
@@ -194,9 +201,11 @@ def _suite(args: argparse.Namespace) -> int:
     suite = load_suite(args.file)
     folder = Path(args.report) / suite.name
     if args.plant == "simulator":
-        if not 0 < args.stretch < float("inf"):
-            raise SettingError(f"--stretch must be more than 0, got {args.stretch:g}")
-        suite = replace(suite, scenarios=tuple(scenario.stretched(args.stretch) for scenario in suite.scenarios))
+        for option in ("stretch", "denser"):
+            if not 0 < getattr(args, option) < float("inf"):
+                raise SettingError(f"--{option} must be more than 0, got {getattr(args, option):g}")
+        scenarios = (scenario.stretched(args.stretch).denser(args.denser) for scenario in suite.scenarios)
+        suite = replace(suite, scenarios=tuple(scenarios))
         plant = simulator(args)
         run_and_show(suite, folder / f"simulated-{args.system}", again=True, as_json=args.json, plant=plant)
     else:
