@@ -1,13 +1,12 @@
 """Spark's checkpoint as files, on any filesystem that Spark knows: what is in it, what came since, how to take that back."""
 
 import json
-import re
 import time
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-_LISTED = re.compile(r"path=([^;]+); isDirectory=(true|false)")
+from elastream.errors import BaseUnusable
 
 
 class Checkpoint:
@@ -17,8 +16,8 @@ class Checkpoint:
         self.path = path
         jvm: Any = spark._jvm
         self._jvm = jvm
-        self._root = jvm.org.apache.hadoop.fs.Path(path)
-        self._files = self._root.getFileSystem(spark._jsc.hadoopConfiguration())
+        root = jvm.org.apache.hadoop.fs.Path(path)
+        self._files = root.getFileSystem(spark._jsc.hadoopConfiguration())
 
     def wait_until_committed(self, batch: int, timeout_s: float) -> bool:
         """Spark writes this down a moment after our commit."""
@@ -42,19 +41,27 @@ class Checkpoint:
 
     def files(self) -> set[str]:
         """All that a batch adds to: offsets, commits, state."""
-        found: set[str] = set()
-        folders = [f"{self.path}/{name}" for name in ("offsets", "commits", "state")]
-        while folders:
-            # One call for a folder: one for each file would take a second for a thousand of them.
-            listed = self._files.listStatus(self._jvm.org.apache.hadoop.fs.Path(folders.pop()))
-            for path, is_folder in _LISTED.findall(self._jvm.org.apache.commons.lang3.ArrayUtils.toString(listed)):
-                if is_folder == "true":
-                    folders.append(path)
-                else:
-                    found.add(path)
+        # Java makes one text of a folder's paths: a call for each file would take a second for a thousand of them.
+        apache, found = self._jvm.org.apache, set[str]()
+        path_of = apache.commons.collections4.functors.InvokerTransformer.invokerTransformer("getPath")
+        for folder in ("offsets", "commits", "state"):
+            listed = self._files.listFiles(apache.hadoop.fs.Path(f"{self.path}/{folder}"), True)
+            files = apache.hadoop.util.functional.RemoteIterators.toList(listed)
+            paths = apache.commons.collections4.CollectionUtils.collect(files, path_of)
+            found.update(apache.commons.lang3.StringUtils.join(paths, "\n").splitlines())
         return found
 
     def keep_only(self, files: set[str]) -> None:
         """Take back what was added since these were all."""
-        for path in self.files() - files:
+        there = self.files()
+        if not files & there:
+            raise BaseUnusable(
+                f"checkpoint {self.path}: has none of the files that it had before a rescale; give back the checkpoint that was "
+                "rescaled, at the same place"
+            )
+        for path in there - files:
             self._files.delete(self._jvm.org.apache.hadoop.fs.Path(path), False)
+        if left := self.files() - files:
+            raise BaseUnusable(
+                f"checkpoint {self.path}: {min(left)} could not be deleted; see that we may, and try again"
+            )
