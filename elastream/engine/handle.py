@@ -88,7 +88,8 @@ class Handle:
         """Cut the state of a dataframe operator into another number of partitions; the stream stands still meanwhile.
 
         One query has one number of partitions: all operators with state change, and are in the receipt. The state is read
-        before and after; when that is not the same, or anything fails, it stays as it was, and the receipt says why.
+        before and after; when that is not the same, or anything fails, it stays as it was, and the receipt says why. When it
+        cannot be put back the run stops, and the next start puts it back.
         """
         if operator not in self._driver.stateful:
             names = ", ".join(sorted(self._driver.stateful)) or "none"
@@ -99,6 +100,8 @@ class Handle:
             return self._rescale_state(partitions)
 
     def _rescale_state(self, partitions: int) -> StateReceipt:
+        if failure := self._failure():
+            raise failure
         driver, checkpoint = self._driver, Checkpoint(self.spark, self._checkpoint)
         self._restarting = True
         try:
@@ -107,13 +110,17 @@ class Handle:
                 if driver.parked.is_set() or not self._query.isActive:
                     raise self._failure() or RunFailed("rescale_state: the run is over; start it again, then rescale")
             tick, began_s = driver.book.tick, driver.book.at_s
-            committed = checkpoint.wait_until_committed(driver.book.batch, COMMIT_S)
-            with contextlib.suppress(PySparkException):
-                self._query.stop()
-            receipt = rescale(self.spark, Store(self.base), checkpoint, driver.book.batch, partitions, committed)
-            driver.resume()
-            if not driver.parked.is_set():
-                self._query = self._start()
+            try:
+                committed = checkpoint.wait_until_committed(driver.book.batch, COMMIT_S)
+                self._stop_query()
+                receipt = rescale(self.spark, Store(self.base), checkpoint, driver.book.batch, partitions, committed)
+                driver.resume()
+                if not driver.parked.is_set():
+                    self._query = self._start()
+            except Exception as error:
+                driver.error = driver.error or error
+                self._stop_query()
+                raise
         finally:
             self._restarting = False
         while driver.book.tick == tick and self._query.isActive and not driver.parked.is_set():
@@ -168,13 +175,16 @@ class Handle:
             time.sleep(0.01)
         self._closed = True
         failure = self._failure()
-        # Everything committed is committed; how the query goes down does not matter any more.
-        with contextlib.suppress(PySparkException):
-            self._query.stop()
+        self._stop_query()
         self._driver.close()
         shutil.rmtree(self._workdir, ignore_errors=True)
         if failure:
             raise failure
+
+    def _stop_query(self) -> None:
+        """How it goes down does not matter: everything committed is committed."""
+        with contextlib.suppress(PySparkException):
+            self._query.stop()
 
     def _restart_when_asked(self) -> None:
         """For policies whose system can only change its size that way. Everything stops, what is queued is lost."""
@@ -183,8 +193,7 @@ class Handle:
                 continue
             self._restarting = True
             try:
-                with contextlib.suppress(PySparkException):
-                    self._query.stop()
+                self._stop_query()
                 self._driver.lose_queues()
                 self._driver.resume()
                 if not self._driver.parked.is_set():

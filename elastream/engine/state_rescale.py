@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from elastream.engine.checkpoints import Checkpoint
 from elastream.engine.java_errors import java_reason
 from elastream.engine.session import FRAME_SETTINGS, settings_of_query
+from elastream.errors import RunFailed
 from elastream.lanes import Store
 from elastream.lanes.sealed import seal, unseal
 
@@ -60,9 +61,16 @@ Counts = dict[tuple[int, str, str], tuple[int, int]]
 def rescale(
     spark: SparkSession, store: Store, checkpoint: Checkpoint, batch: int, partitions: int, committed: bool
 ) -> StateReceipt:
-    """`batch` is the last one in the ledger, and must be committed by Spark too. Never raises: a problem is in the receipt."""
+    """`batch` is the last one in the ledger, and must be committed by Spark too. A problem is in the receipt.
+
+    Raises when the rescale can neither be ended nor taken back: what is written after that would be lost, for the next start
+    takes it back together with the rescale.
+    """
+    if store.exists(UNFINISHED):
+        raise RunFailed(
+            "rescale_state: one before it was not ended; start again with the same base, which takes it back"
+        )
     before = 0
-    stores: tuple[StoreReceipt, ...] = ()
     try:
         if not committed:
             return StateReceipt(0, 0, (), 0.0, f"Spark has not committed batch {batch}, which is in the ledger")
@@ -70,13 +78,19 @@ def rescale(
         if before == partitions:
             return StateReceipt(before, partitions, (), 0.0)
         files = checkpoint.files()
+    except Exception as error:
+        return StateReceipt(before, before, (), 0.0, java_reason(error))
+    try:
         store.write(UNFINISHED, seal("rescale", {"files": sorted(files)}))
         stores, problem = _rescaled(spark, checkpoint, batch, partitions)
         if problem:
             checkpoint.keep_only(files)
         store.delete([UNFINISHED])
     except Exception as error:
-        problem = java_reason(error)
+        raise RunFailed(
+            f"rescale_state: could neither be ended nor taken back: {java_reason(error)}; mend that, then start again with the "
+            "same base, which takes it back first"
+        ) from None
     return StateReceipt(before, before if problem else partitions, stores, 0.0, problem)
 
 
@@ -101,7 +115,7 @@ def _rescaled(
 
 
 def undo_unfinished(store: Store, checkpoint: Checkpoint) -> None:
-    """A process died in the middle of a rescale: the checkpoint becomes what it was before."""
+    """A rescale was not ended, for its process died or its files could not be written: the checkpoint becomes what it was."""
     if store.exists(UNFINISHED):
         document = unseal("rescale", store.read(UNFINISHED), f"{store}/{UNFINISHED}")
         checkpoint.keep_only(set(document["files"]))
