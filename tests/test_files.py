@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from flows import each_once, finish, numbers, same, wait_for
@@ -173,6 +174,29 @@ def test_columns_that_a_sink_cannot_hold_are_named_before_anything_runs(
     with pytest.raises(TopologyError) as error:
         run(flow, str(tmp_path), spark=spark)
     assert f"sink 'out': {said}" in str(error.value)
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "gs", "abfss"])
+def test_a_directory_on_an_object_store_is_refused(spark: SparkSession, tmp_path: Path, scheme: str) -> None:
+    flow = numbers(10).sink("out", sinks.parquet(f"{scheme}://bucket/out"), after="in")
+    with pytest.raises(
+        TopologyError, match=rf"sink 'out': is on an object store, {scheme}://,.* hdfs://, or .*sinks\.dataframe"
+    ):
+        run(flow, str(tmp_path), spark=spark)
+
+
+def test_a_directory_on_a_cluster_whose_default_is_an_object_store_is_refused(spark: SparkSession) -> None:
+    configuration = spark._jsc.hadoopConfiguration()
+    before = configuration.get("fs.defaultFS")
+    schema = pa.schema([("id", pa.int64())])
+    sinks.json("s3").writer_for(spark, "out", schema)
+    configuration.set("fs.defaultFS", "s3a://bucket")
+    try:
+        sinks.json("file:///out").writer_for(spark, "out", schema)
+        with pytest.raises(TopologyError, match="sink 'out': is on an object store, s3a://,"):
+            sinks.json("/out").writer_for(spark, "out", schema)
+    finally:
+        configuration.set("fs.defaultFS", before)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 Options = Mapping[str, str]
 
+OBJECT_STORES = {"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "cosn", "obs", "oci", "swift"}
+"""Where renaming a directory may mean to copy its files: after a crash in the midst a repeated tick would not see what lacks."""
+
 
 @dataclass(frozen=True)
 class FileSink(Writer):
@@ -31,6 +35,7 @@ class FileSink(Writer):
     options: Options = field(repr=False)
 
     def check(self, sink: str, schema: pa.Schema) -> None:
+        self._check_scheme(sink, urlsplit(self.path).scheme)
         if "delivery" in schema.names:
             raise TopologyError(f"sink {sink!r}: 'delivery' is the column that a directory adds; rename it")
         for column in schema:
@@ -38,6 +43,13 @@ class FileSink(Writer):
                 raise TopologyError(
                     f"sink {sink!r}: CSV cannot hold column {column.name!r} of type {column.type}; drop it or write Parquet"
                 )
+
+    def _check_scheme(self, sink: str, scheme: str) -> None:
+        if scheme in OBJECT_STORES:
+            raise TopologyError(
+                f"sink {sink!r}: is on an object store, {scheme}://, which cannot rename a directory at once; write to a mounted "
+                "directory or hdfs://, or write a directory for each write.id with sinks.dataframe (docs/decisions/013-kafka.md)"
+            )
 
     def local_folder(self, spark: SparkSession) -> Path | None:
         path: Any = spark._jvm.org.apache.hadoop.fs.Path(self.path)  # type: ignore[union-attr]
@@ -47,6 +59,8 @@ class FileSink(Writer):
     def writer_for(self, spark: SparkSession, sink: str, schema: pa.Schema) -> WriteFrame:
         jvm: Any = spark._jvm
         configuration = spark._jsc.hadoopConfiguration()
+        default = jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(configuration)
+        self._check_scheme(sink, urlsplit(self.path).scheme or default.getScheme())
 
         def write(frame: DataFrame, write: Write) -> None:
             tried, final = (jvm.org.apache.hadoop.fs.Path(f"{self.path}/{name}") for name in _names(write))
