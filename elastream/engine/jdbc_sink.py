@@ -70,8 +70,9 @@ class JdbcSink(Writer):
 def jdbc(url: str, table: str, *, every_s: float = 0.0, options: Mapping[str, str] | None = None) -> JdbcSink:
     """Append to a table: `url` is a `jdbc:...` address, `options` are those of Spark's JDBC writer, such as user and password.
 
-    The table gets two columns more, `delivery` text and `sequence` bigint. With a unique key on both no failure can double
-    a row; without one, a row is doubled only when a machine is lost between its commit and its report.
+    The table gets two columns more, `delivery` text and `sequence` bigint. A task's rows are one transaction. When a machine is
+    lost between its commit and its report, Spark runs the task again: without a unique key on both columns its rows are
+    doubled; with one it fails on its own rows and the run stops, and when it is started again with the same base it goes on.
     """
     if not url.startswith("jdbc:"):
         raise TopologyError(
