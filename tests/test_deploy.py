@@ -1,9 +1,13 @@
-"""The manifest for Kubernetes names things that are there. Its schemas were checked by hand: see docs/clusters.md."""
+"""The manifest for Kubernetes has fields that Kubernetes knows, and names things that are there."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 
@@ -13,6 +17,34 @@ def objects() -> dict[str, dict[str, Any]]:
     by_kind = {thing["kind"]: thing for thing in found}
     assert len(by_kind) == len(found)
     return by_kind
+
+
+def read_strictly(spark: SparkSession, thing: dict[str, Any]) -> None:
+    """Into the class that Spark's own client of Kubernetes has for it, which fails on a field that the class does not have."""
+    jvm: Any = spark._jvm
+    jackson = jvm.com.fasterxml.jackson.databind
+    # It is annotations that let these classes take any field.
+    mapper = jackson.ObjectMapper().configure(jackson.MapperFeature.USE_ANNOTATIONS, False)
+    mapper.configure(jackson.MapperFeature.ALLOW_COERCION_OF_SCALARS, False)
+    kinds = jvm.io.fabric8.kubernetes.client.utils.KubernetesSerialization()
+    mapper.readValue(json.dumps(thing), kinds.getRegisteredKubernetesResource(thing["apiVersion"], thing["kind"]))
+
+
+def test_kubernetes_knows_every_field_of_the_manifest(spark: SparkSession) -> None:
+    things = objects()
+    for thing in (*things.values(), yaml.safe_load(things["ConfigMap"]["data"]["pod.yaml"])):
+        read_strictly(spark, thing)
+
+
+def test_a_field_that_is_misspelt_or_of_another_type_is_seen(spark: SparkSession) -> None:
+    job = objects()["Job"]
+    job["spec"]["template"]["spec"]["containers"][0]["volumeMount"] = []
+    with pytest.raises(Py4JJavaError, match='Unrecognized field "volumeMount"'):
+        read_strictly(spark, job)
+    service = objects()["Service"]
+    service["spec"]["ports"][0]["port"] = "7078"
+    with pytest.raises(Py4JJavaError, match="Cannot coerce String"):
+        read_strictly(spark, service)
 
 
 def test_every_name_in_the_manifest_is_that_of_an_object_in_it() -> None:
