@@ -56,11 +56,15 @@ class Cluster:
         words = ["--host", "127.0.0.1", "--port", str(self._port), "--webui-port", str(self._page)]
         self._master.append(self._spawn("org.apache.spark.deploy.master.Master", *words))
         self._until(lambda: self.state() is not None, "the master did not start")
+        for _ in range(WORKERS):
+            self.start_worker()
+        self._until(lambda: (self.state() or {}).get("aliveworkers") == WORKERS, f"not {WORKERS} workers came")
+
+    def start_worker(self) -> None:
+        """One more; it comes when it is ready."""
         folder = str(self._folder / "work")
         words = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", folder]
-        for _ in range(WORKERS):
-            self._workers.append(self._spawn("org.apache.spark.deploy.worker.Worker", *words, self.master))
-        self._until(lambda: (self.state() or {}).get("aliveworkers") == WORKERS, f"not {WORKERS} workers came")
+        self._workers.append(self._spawn("org.apache.spark.deploy.worker.Worker", *words, self.master))
 
     def kill_worker(self) -> None:
         """As a machine that is switched off: the worker and all that runs in it."""

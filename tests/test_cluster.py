@@ -130,6 +130,8 @@ def test_executors_and_a_worker_that_die_come_and_go_in_mid_run_lose_and_double_
     flow.feed_until(lambda tick: tick["slots"] == 2)
     flow.flows()
     flow.ends()
+    # Other modules have this cluster too.
+    cluster.start_worker()
 
 
 def test_what_executors_lack_is_said_before_the_stream_flows(driver: Driver) -> None:
