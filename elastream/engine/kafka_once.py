@@ -3,13 +3,17 @@
 A record's header `elastream` names it: run, tick, task, sequence. All records of a tick are in the topic before the next tick
 begins, so a record of an older tick than the newest seen is a repeat, and of the newest tick it is enough to remember which
 sequence numbers were there. That is all the memory it takes: for each partition and run, a bit for each record of one tick.
+
+Anybody who may write to a topic can write such a header, so there are bounds to what is remembered. A header beyond them is
+no name: its record is always new.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -18,8 +22,14 @@ if TYPE_CHECKING:
 
 HEADER = "elastream"
 
-PATTERN = "([^/]+)/([0-9]{1,15})/([^/]+)/([0-9]{1,7})/(-?[0-9]{1,18})"
-"""What a sink of ours writes there. Anybody can write to a topic: a header that is none of ours is no name."""
+PATTERN = "([^/]{1,64})/([0-9]{1,15})/([^/]+)/([0-4]?[0-9]{1,5})/(-?[0-9]{1,18})"
+"""What a sink of ours writes there. A task takes less than 500,000 tuples of a lane: see `room.MOST_ROWS`."""
+
+MOST_RUNS = 16
+"""In a partition, only so many are remembered: those that wrote last."""
+
+MOST_BYTES = 1 << 20
+"""What is remembered of a tick at most: the names of its tasks, and bits for eight million records."""
 
 _HEADER_SQL = f"cast(try_element_at(filter(headers, h -> h.key = '{HEADER}'), -1).value as string)"
 NAME_SQL = f"regexp_substr({_HEADER_SQL}, '^{PATTERN}$')"
@@ -61,33 +71,48 @@ class Once:
     """
 
     def __init__(self, known: dict[str, Any] | None = None) -> None:
-        self._runs: dict[str, _Run] = {name: _Run.from_json(its) for name, its in (known or {}).items()}
+        self._places: dict[str, dict[str, _Run]] = {}
+        """By topic/partition, the runs that wrote there, the last one last."""
         self._changed: set[str] = set()
+        for place, its in (known or {}).items():
+            if isinstance(its, list):
+                # Kept as partition/run, by a reader that did not know of topics.
+                partition, run = place.split("/")
+                self._places.setdefault(f"/{partition}", {})[run] = _Run.from_json(its, unpack=bytes)
+            else:
+                self._places[place] = {run: _Run.from_json(document) for run, document in its.items()}
 
-    def is_new(self, partition: int, name: RecordName | None) -> bool:
+    def is_new(self, topic: str, partition: int, name: RecordName | None) -> bool:
         """True once for each name; always for records without one."""
-        if name is None:
-            return True
-        place = f"{partition}/{name.run}"
-        run = self._runs.get(place)
-        if run is None or name.tick > run.tick:
-            run = self._runs[place] = _Run(name.tick, {})
+        return name is None or self._is_new(f"{topic}/{partition}", name)
+
+    def are_new(self, places: Iterable[str], names: Iterable[str | None]) -> list[bool]:
+        """The same for many: places are topic/partition, names the text of the headers."""
+        parsed = (None if name is None else RecordName.parse(name) for name in names)
+        return [name is None or self._is_new(place, name) for place, name in zip(places, parsed, strict=True)]
+
+    def _is_new(self, place: str, name: RecordName) -> bool:
         self._changed.add(place)
+        runs = self._places.get(place)
+        if runs is None:
+            runs = self._places[place] = dict(self._places.get(place[place.index("/") :], {}))
+        run = runs.pop(name.run, None)
+        if run is None or name.tick > run.tick:
+            run = _Run(name.tick, {})
+        runs[name.run] = run
+        if len(runs) > MOST_RUNS:
+            del runs[next(iter(runs))]
         return name.tick == run.tick and run.add(name.task, name.sequence)
 
-    def are_new(self, partitions: Iterable[int], names: Iterable[str | None]) -> list[bool]:
-        """The same for many, named by their headers' text."""
-        return [
-            self.is_new(partition, None if name is None else RecordName.parse(name))
-            for partition, name in zip(partitions, names, strict=True)
-        ]
-
     def to_json(self) -> dict[str, Any]:
-        return {place: run.to_json() for place, run in self._runs.items()}
+        return {place: self._runs_to_json(place) for place in self._places}
 
     def news(self) -> dict[str, Any]:
         """Of what it knows, only the partitions of which it was asked."""
-        return {place: self._runs[place].to_json() for place in sorted(self._changed)}
+        return {place: self._runs_to_json(place) for place in sorted(self._changed)}
+
+    def _runs_to_json(self, place: str) -> dict[str, Any]:
+        return {name: run.to_json() for name, run in self._places[place].items()}
 
 
 class _Run:
@@ -96,24 +121,32 @@ class _Run:
     def __init__(self, tick: int, seen: dict[str, bytearray]) -> None:
         self.tick = tick
         self._seen = seen
+        self._bytes = sum(len(task) + len(bits) for task, bits in seen.items())
 
     def add(self, task: str, sequence: int) -> bool:
-        bits = self._seen.setdefault(task, bytearray())
         byte, bit = sequence >> 3, 1 << (sequence & 7)
-        if byte >= len(bits):
-            bits.extend(bytes(byte + 1 - len(bits)))
+        bits = self._seen.get(task, bytearray())
+        missing = byte + 1 - len(bits)
+        if missing > 0:
+            more = missing + (0 if bits else len(task))
+            if self._bytes + more > MOST_BYTES:
+                return True
+            self._bytes += more
+            bits.extend(bytes(missing))
+            self._seen[task] = bits
         if bits[byte] & bit:
             return False
         bits[byte] |= bit
         return True
 
     def to_json(self) -> list[Any]:
-        return [self.tick, {task: base64.b64encode(bits).decode() for task, bits in self._seen.items()}]
+        # Packed: one record with a high number has nothing but zeros before it.
+        return [self.tick, {task: base64.b64encode(zlib.compress(bits)).decode() for task, bits in self._seen.items()}]
 
     @classmethod
-    def from_json(cls, document: list[Any]) -> _Run:
+    def from_json(cls, document: list[Any], unpack: Callable[[bytes], bytes] = zlib.decompress) -> _Run:
         tick, seen = document
-        return cls(tick, {task: bytearray(base64.b64decode(bits)) for task, bits in seen.items()})
+        return cls(tick, {task: bytearray(unpack(base64.b64decode(bits))) for task, bits in seen.items()})
 
 
 def once(frame: DataFrame) -> DataFrame:
@@ -133,7 +166,7 @@ def once(frame: DataFrame) -> DataFrame:
             _new_rows, named.schema, "known string", "append", "NoTimeout"
         )
     else:
-        which = F.coalesce("_name", F.concat_ws("/", "topic", "partition", "offset"))
+        which = F.concat_ws("/", "topic", F.coalesce("_name", F.concat_ws("/", "partition", "offset")))
         tasks = frame.sparkSession.sparkContext.defaultParallelism
         rows = named.withColumn("_which", which).repartition(tasks, "_which")
         apart = rows.dropDuplicates(["_which"]).drop("_which")
@@ -148,6 +181,7 @@ def _new_rows(key: Any, frames: Iterator[pd.DataFrame], state: Any) -> Iterator[
 
     rows = pd.concat(frames).sort_values("offset")
     seen = Once(json.loads(state.get[0])) if state.exists else Once()
-    new = seen.are_new(rows["partition"], rows["_name"])
+    topic, partition = key
+    new = seen.are_new([f"{topic}/{partition}"] * len(rows), rows["_name"])
     state.update((json.dumps(seen.to_json()),))
     yield rows[new]

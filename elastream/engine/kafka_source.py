@@ -123,7 +123,7 @@ class Kafka(Stream):
             frame = frame.withColumn(NAME, F.expr(NAME_SQL)).withColumn("timestamp", F.expr(TIME_SQL))
         key = f"cast(key as {'binary' if self.value == 'binary' else 'string'}) as key"
         kept = [key if name == "key" else name for name in self.keep]
-        kept += [f"timestamp as {TIME}", *([NAME, f"partition as {PART}"] if self.once else [])]
+        kept += [f"timestamp as {TIME}", *([NAME, f"concat(topic, '/', partition) as {PART}"] if self.once else [])]
         if self.value != "json":
             return frame.selectExpr(f"cast(value as {self.value}) as value", *kept)
         columns = from_arrow_schema(self.fields).add(DAMAGED, "string")

@@ -24,7 +24,7 @@ DAMAGED = "_damaged"
 NAME, PART = "_name", "_part"
 """Two more: what a row is called where rows may come again, and the part of the source in which it has its order."""
 
-EXTRA = {DAMAGED: pa.string(), NAME: pa.string(), PART: pa.int32()}
+EXTRA = {DAMAGED: pa.string(), NAME: pa.string(), PART: pa.string()}
 
 
 @dataclass(frozen=True)
