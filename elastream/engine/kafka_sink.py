@@ -73,10 +73,9 @@ class KafkaSink(Writer):
     def _columns(self, schema: pa.Schema, partitions: int) -> list[str]:
         """The record in Spark SQL. Nothing in it changes from tick to tick, so that it is compiled once."""
         key = self.key or ("key" if "key" in schema.names else None)
-        if key is not None and not pa.types.is_binary(schema.field(key).type):
-            keyed: str | None = f"cast(`{key}` as string)"
-        else:
-            keyed = key
+        keyed: str | None = None
+        if key is not None:
+            keyed = f"`{key}`" if pa.types.is_binary(schema.field(key).type) else f"cast(`{key}` as string)"
         fields = ", ".join(f"`{name}`" for name in schema.names if name not in RECORD)
         value = f"to_json(struct({fields}))" if self.value == "json" else f"cast(value as {self.value})"
         time = f"unix_micros({f'coalesce(timestamp, {DUE})' if 'timestamp' in schema.names else DUE})"
