@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from flows import each_once, finish, said_by_example, same, wait_for
 from hypothesis import given
@@ -22,6 +23,7 @@ from elastream.bench.broker import Broker
 from elastream.engine.jars import CACHE
 from elastream.engine.measure import Tick
 from elastream.engine.room import MOST_ROWS
+from elastream.engine.writers import Write
 from elastream.errors import OperatorFailed, SettingError, TopologyError
 
 HERE = Path(__file__).parent
@@ -165,7 +167,7 @@ def test_a_value_that_is_not_the_json_it_should_be_goes_to_the_dead_letters(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
     came = topic(spark, broker, 1)
-    values = [('{"id": 1}',), ("no json",), ('{"id": 2}',), ('{"id": "three"}',)]
+    values = [('{"id": 1}',), ("no json",), ('{"id": 2}',), ('{"id": "three"}',), (None,), (" ",)]
     put(broker.servers, came, spark.createDataFrame(values, "value string"))
     flow = Topology("bad").source("in", sources.kafka(broker.servers, came, "id long", end="latest"))
     flow.batch("work", same, after="in").output("out", after="work")
@@ -175,9 +177,9 @@ def test_a_value_that_is_not_the_json_it_should_be_goes_to_the_dead_letters(
         assert sorted(handle.output("out").column("id").to_pylist()) == [1, 2]
         dead = handle.dead_letters().to_pylist()
         audit = handle.audit()
-    assert sorted(json.loads(row["row"])["text"] for row in dead) == ["no json", '{"id": "three"}']
+    assert sorted(json.loads(row["row"])["text"] for row in dead) == ["", " ", "no json", '{"id": "three"}']
     assert {row["operator"] for row in dead} == {"in"}
-    assert (audit.entered, audit.finished, audit.dropped, audit.problems) == (4, 2, 2, ())
+    assert (audit.entered, audit.finished, audit.dropped, audit.problems) == (6, 2, 4, ())
     stopping = Settings(on_error="stop")
     with (
         pytest.raises(OperatorFailed, match=r"operator 'in'.*could not read it"),
@@ -190,15 +192,29 @@ def test_records_without_a_key_are_spread_over_the_partitions(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
     came, left = topic(spark, broker, 1), topic(spark, broker, 4)
-    put(broker.servers, came, spark.range(0, 800).selectExpr("cast(cast(id as string) as binary) as value"))
+    # The last is a tombstone.
+    value = "if(id = 800, null, cast(cast(id as string) as binary)) as value"
+    put(broker.servers, came, spark.range(0, 801).selectExpr(value))
     flow = Topology("bare").source("in", sources.kafka(broker.servers, came, value="binary", keep=(), end="latest"))
     flow.batch("work", same, after="in").sink("out", sinks.kafka(broker.servers, left, value="binary"), after="work")
     with run(flow, str(tmp_path), spark=spark) as handle:
         finish(handle)
     found = records(spark, broker.servers, left).collect()
-    assert Counter(int(bytes(row.value)) for row in found) == each_once(800)
+    assert Counter(None if row.value is None else int(bytes(row.value)) for row in found) == Counter([*range(800), None])
     assert all(row.key is None for row in found)
     assert min(Counter(row.partition for row in found).values()) > 100
+
+
+def test_a_key_may_have_any_name_and_be_binary(spark: SparkSession, broker: Broker) -> None:
+    left = topic(spark, broker, 2)
+    sink = sinks.kafka(broker.servers, left, key="my-key")
+    columns = "`my-key` binary, `a b` long, _due timestamp, _task string, _sequence long"
+    rows = [(b"\xff\x00", 1, datetime.now(UTC), "run/3/out-0", 0), (None, 2, datetime.now(UTC), "run/3/out-0", 1)]
+    write = sink.writer_for(spark, "out", pa.schema({"my-key": pa.binary(), "a b": pa.int64()}))
+    write(spark.createDataFrame(rows, columns), Write("run-3-out", "run/3/out-", "out", 3, False))
+    found = records(spark, broker.servers, left).collect()
+    keys = {json.loads(bytes(row.value))["a b"]: row.key and bytes(row.key) for row in found}
+    assert keys == {1: b"\xff\x00", 2: None}
 
 
 def test_a_broker_killed_and_restarted_in_mid_run_loses_and_doubles_nothing(

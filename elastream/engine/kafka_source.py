@@ -129,8 +129,10 @@ class Kafka(Stream):
         columns = from_arrow_schema(self.fields).add(DAMAGED, "string")
         options = {"columnNameOfCorruptRecord": DAMAGED}
         parsed = F.from_json(F.col("value").cast("string"), columns, options)
-        rows = frame.withColumn("_value", parsed).selectExpr("_value", *kept)
-        return rows.selectExpr("_value.*", *rows.columns[1:])
+        # Of a value that is empty or not there, from_json gives nothing at all, not even its text.
+        damaged = f"if(_value is null, coalesce(cast(value as string), ''), _value.{DAMAGED}) as {DAMAGED}"
+        fields = [f"_value.`{name}`" for name in self.fields.names]
+        return frame.withColumn("_value", parsed).selectExpr(*fields, damaged, *kept)
 
 
 def kafka(
@@ -149,7 +151,8 @@ def kafka(
     """Read a topic: the columns of the JSON in its values, as `schema` says, or `value` as "string" or "binary".
 
     The record's own columns come along as `keep` says: key, headers, timestamp, also topic, partition and offset. A tuple is
-    due at its record's timestamp. A value that is not the JSON it should be goes to the dead letters.
+    due at its record's timestamp. A value that is not the JSON it should be goes to the dead letters, and so does a record
+    without one, as the empty text; as "string" or "binary" it is a tuple whose `value` is null.
 
     A new base begins at `start`: "earliest", "latest", a time, or {partition: offset}. With `end`, "latest" or {partition:
     offset}, the run is over when everything before it is served; "latest" means when the base was begun. With `once`, what
