@@ -9,6 +9,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -18,15 +19,22 @@ from hypothesis import strategies as st
 from kafka_broker import create_topic, put, put_ids, records
 from pyspark.sql import DataFrame, SparkSession
 
-from elastream import Settings, Topology, kafka, run, sinks, sources
+from elastream import Handle, Settings, Topology, kafka, run, sinks, sources
 from elastream.bench.broker import Broker
+from elastream.engine.driver import Driver
 from elastream.engine.jars import CACHE
+from elastream.engine.kafka_admin import kafka_admin
 from elastream.engine.measure import Tick
 from elastream.engine.room import MOST_ROWS
+from elastream.engine.tick_source import Mailbox
 from elastream.engine.writers import Write
-from elastream.errors import OperatorFailed, SettingError, TopologyError
+from elastream.errors import OperatorFailed, RunFailed, SettingError, TopologyError
+from elastream.lanes import Store
 
 HERE = Path(__file__).parent
+
+LOGIN = 'org.example.Plain required\n  username="me" password="hun ter2";'
+SECRETS = {"kafka.sasl.jaas.config": LOGIN, "kafka.ssl.keystore.key": "k3y", "kafka.security.protocol": "hun ter2"}
 
 
 def topic(spark: SparkSession, broker: Broker, partitions: int = 3) -> str:
@@ -200,7 +208,9 @@ def test_records_without_a_key_are_spread_over_the_partitions(
     with run(flow, str(tmp_path), spark=spark) as handle:
         finish(handle)
     found = records(spark, broker.servers, left).collect()
-    assert Counter(None if row.value is None else int(bytes(row.value)) for row in found) == Counter([*range(800), None])
+    assert Counter(None if row.value is None else int(bytes(row.value)) for row in found) == Counter(
+        [*range(800), None]
+    )
     assert all(row.key is None for row in found)
     assert min(Counter(row.partition for row in found).values()) > 100
 
@@ -316,9 +326,9 @@ def test_forged_names_make_a_reader_remember_little() -> None:
     assert all(new[0]) and new[1] == [False] * 16 + [True] * 84
     assert len(json.dumps(memory.to_json())) < 10_000
     assert memory.is_new("t", 0, real) and not memory.is_new("t", 0, real)
-    for run in range(1000):
-        memory.is_new("t", 0, kafka.RecordName(f"run-{run}", 1, "out-0", 0, 0))
-        if run % 10 == 0:
+    for number in range(1000):
+        memory.is_new("t", 0, kafka.RecordName(f"run-{number}", 1, "out-0", 0, 0))
+        if number % 10 == 0:
             # One that still writes is not the oldest.
             assert not memory.is_new("t", 0, real)
     assert len(memory.to_json()["t/0"]) == kafka.MOST_RUNS == len(memory.news()["t/0"])
@@ -414,6 +424,16 @@ def test_missing_topics_and_partitions_are_named(spark: SparkSession, broker: Br
     ):
         with pytest.raises(SettingError, match=said):
             run(flow(source, sink), str(tmp_path / uuid.uuid4().hex), spark=spark)
+    with (
+        kafka_admin(spark, broker.servers) as admin,
+        pytest.raises(SettingError, match="source 'in': no topic 'nowhere'"),
+    ):
+        admin.newest("nowhere", 1, "source 'in'")
+    with (
+        pytest.raises(SettingError, match=r"ConfigException: Invalid value \*\*\* for configuration security.protocol"),
+        kafka_admin(spark, broker.servers, SECRETS),
+    ):
+        pass
 
 
 def test_without_the_connector_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,10 +446,23 @@ def test_without_the_connector_the_error_says_how_to_get_it(tmp_path: Path, monk
 
 
 def test_secrets_in_options_are_not_shown() -> None:
-    secret = {"kafka.sasl.jaas.config": "user=me password=hunter2"}
-    for spec in (sources.kafka("h:1", "t", options=secret), sinks.kafka("h:1", "t", options=secret)):
-        assert "hunter2" not in repr(spec) and "hunter2" not in str(spec)
-    assert "hunter2" not in sinks.kafka("h:1", "t", options=secret).redact("login with user=me password=hunter2 failed")
+    source, sink = sources.kafka("h:1", "t", options=SECRETS), sinks.kafka("h:1", "t", options=SECRETS)
+    files = sources.json("s3a://b", "id long", options={"fs.s3a.secret.key": "hun ter2", "fs.s3a.access.key": "k3y"})
+    for spec in (source, sink, files):
+        assert "hun ter2" not in repr(spec)
+        said = spec.redact("me: no 'hun ter2' and no k3y, but token=f00, Password=\"f00\" in partition=7")
+        assert said == "me: no '***' and no ***, but token=***, Password=*** in partition=7"
+    assert source.redact(LOGIN.splitlines()[1]).strip() == "***"
+
+
+def test_a_run_that_fails_does_not_tell_the_secrets_of_its_sources(tmp_path: Path) -> None:
+    flow = Topology("x").source("in", sources.kafka("h:1", "t", options=SECRETS)).output("out", after="in")
+    folder, ended = str(tmp_path), Mock(isActive=False)
+    driver = Driver(flow.build(), Settings(), Store(folder), Mailbox(folder), capacity=Mock(), td_s=1.0)
+    driver.error = RuntimeError("no login with hun ter2")
+    handle = Handle(flow.build(), folder, driver, ended, Mock(), folder, Mock(), folder)
+    with pytest.raises(RunFailed, match=r"^tick 0 failed, nothing of it was applied: no login with \*\*\*$"):
+        handle.stop()
 
 
 def test_sinks_that_spark_writes_have_lanes_of_their_own() -> None:

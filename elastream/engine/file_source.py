@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from elastream.engine.redaction import redacted
 from elastream.engine.streams import DAMAGED, State, Stream
 from elastream.errors import TopologyError
 from elastream.topology import parse_schema
@@ -37,6 +38,9 @@ class Files(Stream):
         return (
             spark.readStream.format(self.format).schema(columns).options(**options | dict(self.options)).load(self.path)
         )
+
+    def redact(self, text: str) -> str:
+        return redacted(text, self.options)
 
 
 def json(

@@ -22,6 +22,8 @@ from elastream.engine.outputs import read_output, stream_output
 from elastream.engine.program import DEAD_LETTERS
 from elastream.engine.settings import Settings
 from elastream.engine.state_rescale import StateReceipt, rescale
+from elastream.engine.streams import Stream
+from elastream.engine.writers import Writer
 from elastream.errors import ElastreamError, RunFailed, SettingError
 from elastream.lanes import Audit, Book, Store, audit
 from elastream.topology import DUE, Graph, Kind
@@ -213,11 +215,14 @@ class Handle:
         if self._driver.parked.is_set():
             return None
         reason = error or self._query.exception()
-        return (
-            RunFailed(f"tick {self._driver.book.tick + 1} failed, nothing of it was applied: {java_reason(reason)}")
-            if reason
-            else None
-        )
+        if reason is None:
+            return None
+        said = java_reason(reason)
+        for operator in self.graph.operators:
+            for spec in (operator.source, operator.writer):
+                if isinstance(spec, Stream | Writer):
+                    said = spec.redact(said)
+        return RunFailed(f"tick {self._driver.book.tick + 1} failed, nothing of it was applied: {said}")
 
     def output(self, name: str) -> pa.Table:
         """The tuples that wait in an output, without their due times."""

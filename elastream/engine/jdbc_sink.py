@@ -6,7 +6,6 @@ of its rows an earlier try has written, and appends the others.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from elastream.engine.jars import POSTGRESQL
-from elastream.engine.writers import SEQUENCE, TASK, Write, WriteFrame, Writer, redacted
+from elastream.engine.redaction import redacted
+from elastream.engine.writers import SEQUENCE, TASK, Write, WriteFrame, Writer
 from elastream.errors import TopologyError
 from elastream.topology import DUE
 
@@ -63,8 +63,7 @@ class JdbcSink(Writer):
         return write
 
     def redact(self, text: str) -> str:
-        hidden = redacted(text, {**self.options, "url with a password": self.url})
-        return re.sub(r"(password|user)=[^&;\s]+", r"\1=***", hidden)
+        return redacted(text, {**self.options, "url with a password": self.url})
 
 
 def jdbc(url: str, table: str, *, every_s: float = 0.0, options: Mapping[str, str] | None = None) -> JdbcSink:

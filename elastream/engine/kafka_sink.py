@@ -16,7 +16,8 @@ from elastream.engine.jars import KAFKA
 from elastream.engine.kafka_admin import kafka_admin
 from elastream.engine.kafka_once import HEADER
 from elastream.engine.kafka_source import HEADERS, Values
-from elastream.engine.writers import SEQUENCE, TASK, Write, WriteFrame, Writer, redacted
+from elastream.engine.redaction import redacted
+from elastream.engine.writers import SEQUENCE, TASK, Write, WriteFrame, Writer
 from elastream.errors import TopologyError
 from elastream.topology import DUE, parse_schema
 

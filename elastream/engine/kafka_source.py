@@ -13,6 +13,7 @@ import pyarrow as pa
 from elastream.engine.jars import KAFKA, Jars
 from elastream.engine.kafka_admin import kafka_admin
 from elastream.engine.kafka_once import NAME_SQL, TIME_SQL
+from elastream.engine.redaction import redacted
 from elastream.engine.streams import DAMAGED, NAME, PART, Progress, State, Stream
 from elastream.errors import SettingError, TopologyError
 from elastream.topology import parse_schema
@@ -62,7 +63,7 @@ class Kafka(Stream):
                     )
             state = {**known, "partitions": partitions}
             if self.end is not None and "end" not in known:
-                state["end"] = admin.newest(self.topic, partitions)
+                state["end"] = admin.newest(self.topic, partitions, where)
                 if isinstance(self.end, Mapping):
                     state["end"] |= {str(partition): offset for partition, offset in self.end.items()}
         return state
@@ -92,6 +93,9 @@ class Kafka(Stream):
     def is_over(self, state: State, progress: Progress) -> bool:
         reached = self._offsets(progress, "endOffset")
         return "end" in state and all(reached.get(p, -1) >= stop for p, stop in state["end"].items())
+
+    def redact(self, text: str) -> str:
+        return redacted(text, self.options)
 
     def _offsets(self, progress: Progress, name: str) -> dict[str, int]:
         offsets: dict[str, int] = (progress.get(name) or {}).get(self.topic, {})

@@ -51,6 +51,10 @@ class Stream(ABC):
         """True when nothing will come any more."""
         return False
 
+    def redact(self, text: str) -> str:
+        """What may be shown of an error."""
+        return text
+
 
 @dataclass(frozen=True)
 class AnyFrame(Stream):

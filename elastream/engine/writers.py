@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -66,14 +65,3 @@ class Writer(ABC):
     def redact(self, text: str) -> str:
         """What may be shown of an error."""
         return text
-
-
-SECRET = re.compile(r"password|passphrase|secret|token|jaas|credential|private|\buser\b", re.IGNORECASE)
-
-
-def redacted(text: str, options: Mapping[str, Any]) -> str:
-    """The text without the values that only the options should know."""
-    secrets = [str(value) for name, value in options.items() if SECRET.search(name) and str(value)]
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "***")
-    return text
