@@ -3,21 +3,27 @@
 import json
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
+from flows import numbers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastream import Settings, Topology, groupings, sources
+from elastream import Settings, Topology, groupings, sinks, sources
 from elastream.control import ReplicaObservation
+from elastream.engine.base_id import base_id
 from elastream.engine.estimates import Estimates
+from elastream.engine.first_plan import continued_plan
 from elastream.engine.frame_plan import make_again, make_frames, taken
 from elastream.engine.loads import Loads
-from elastream.engine.planner import FIRST_TRY, SHARED_TASK_S, Plan, make_plan, make_tasks
+from elastream.engine.planner import FIRST_TRY, SHARED_TASK_S, Plan, make_plan, make_tasks, make_writes
+from elastream.engine.program import Program
+from elastream.engine.task import take_lane
 from elastream.engine.work import LaneWork, OperatorReceipt, Receipt, TaskWork
-from elastream.lanes import Appended, Book, Entry, LaneId, Slice
-from elastream.lanes.segments import SchemaId
+from elastream.lanes import Appended, Book, Entry, LaneId, Slice, Store
+from elastream.lanes.segments import SchemaId, encode_schema, write_segments
 from elastream.testing import observation, operator, source
-from elastream.topology import Graph
+from elastream.topology import DUE, Graph, stored
 from elastream.workload import constant
 
 
@@ -207,12 +213,13 @@ def test_what_operators_with_state_took_can_be_taken_again_after_the_book_has_fo
     flow.dataframe("a", lambda frame: frame, after="in", replicas=2)
     flow.dataframe("b", lambda frame: frame, after="a", replicas=2).output("out", after="b")
     state, active = book(a={0: 100, 1: 20}, b={0: 30}), {"a": (0, 1), "b": (0, 1), "out": (0,)}
-    plan = make_plan(flow.build(), Settings(), state, Estimates({"a": 1.0, "b": 1e-6}), active, 64, now_s=1.0)
+    settings = Settings(t_out_s=9.0)
+    plan = make_plan(flow.build(), settings, state, Estimates({"a": 1.0, "b": 1e-6}), active, 64, now_s=1.0)
     first = make_frames(flow.build(), plan, state, 1, cores=2)
     again = taken(plan, state, frozenset({"a"}))
     state.apply(Entry(1, "run", 1, 1.0, plan.takes))
-    stored = Plan.from_json(json.loads(json.dumps(replace(plan, again=again).to_json())))
-    assert stored.again == again and again.entry == 0 and again.segments == {"000000000000-x.arrow"}
+    read_back = Plan.from_json(json.loads(json.dumps(replace(plan, again=again).to_json())))
+    assert read_back.again == again and again.entry == 0 and again.segments == {"000000000000-x.arrow"}
     repeated = make_again(again, state)
     assert set(repeated) == {"a"} and set(first) == {"a", "b"}
 
@@ -220,4 +227,31 @@ def test_what_operators_with_state_took_can_be_taken_again_after_the_book_has_fo
         return {(lane.lane, piece) for task in tasks for lane in task.lanes for piece in lane.slices}
 
     assert read(repeated["a"]) == read(first["a"])
-    assert all(task.planned_s == plan.planned_s for task in repeated["a"])
+    assert all((task.planned_s, task.t_out_s) == (plan.planned_s, 9.0) for task in repeated["a"])
+
+
+@pytest.mark.parametrize(("stored_s", "due_s"), [(5.0, [6, 8]), (None, [2, 4, 6, 8])])
+def test_a_repeated_tick_drops_what_its_plan_said_and_not_what_the_settings_say_today(
+    store: Store, stored_s: float | None, due_s: list[int]
+) -> None:
+    flow = numbers(1).sink("out", sinks.dataframe(lambda frame, write: None), after="in").build()
+    rows = pa.record_batch({"id": [0, 1, 2, 3], DUE: pa.array([2, 4, 6, 8], pa.timestamp("s", "UTC"))})
+    appended, schemas = write_segments(store, 1, {LaneId("out", 0): [rows.cast(stored(flow["out"].schema))]})
+    known, origin = {key: encode_schema(its) for key, its in schemas.items()}, {"origin_s": 0.0, "next": 0}
+    state = Book()
+    state.apply(Entry(0, "run", 0, 0.0, (), tuple(appended), known, sources={"in": origin}))
+    made = make_plan(flow, Settings(t_out_s=stored_s), state, Estimates(), {"out": (0,)}, 64, now_s=10.0)
+    state.plan = json.loads(json.dumps(made.to_json()))
+
+    def taken_with(t_out_s: float) -> list[int]:
+        again = continued_plan(flow, state, (), "base", t_out_s)
+        program = Program(flow, Settings(t_out_s=t_out_s), str(store), base_id(store))
+        (work,) = make_writes(flow, again, state, tick=1)
+        given: list[pa.RecordBatch] = []
+        take_lane(program, store, TaskWork.from_json(work.to_json()), lambda piece, _: given.append(piece))
+        return [int(due.timestamp()) for piece in given for due in piece.column(DUE).to_pylist()]
+
+    assert taken_with(3.0) == due_s
+    # The settings speak for a plan that does not say.
+    del state.plan["t_out_s"]
+    assert taken_with(3.0) == [8]

@@ -21,6 +21,8 @@ class Again:
     planned_s: float
     lanes: tuple[tuple[str, int, tuple[Slice, ...]], ...]
     """(operator, lane, slices)."""
+    t_out_s: float | None = None
+    """As in the plan that took them."""
 
     @property
     def segments(self) -> set[str]:
@@ -29,4 +31,4 @@ class Again:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Again:
         lanes = tuple((op, lane, tuple(Slice(*piece) for piece in slices)) for op, lane, slices in document["lanes"])
-        return cls(document["entry"], document["planned_s"], lanes)
+        return cls(document["entry"], document["planned_s"], lanes, document["t_out_s"])

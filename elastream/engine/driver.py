@@ -117,7 +117,7 @@ class Driver:
         self._keeper.commit(Entry(0, "", -1, self._clock(), plan=self._plan.to_json()))
 
     def _go_on(self, discard: tuple[str, ...]) -> None:
-        self._plan = continued_plan(self._graph, self.book, discard, self._base)
+        self._plan = continued_plan(self._graph, self.book, discard, self._base, self.settings.t_out_s)
         self._estimates = Estimates(self._plan.service_s, self._plan.fan_out)
         if discard:
             # What the user discards counts as dropped.

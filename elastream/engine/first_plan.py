@@ -18,8 +18,11 @@ def first_sizes(graph: Graph, start: int | None) -> Sizes:
     return sizes
 
 
-def continued_plan(graph: Graph, book: Book, discard: tuple[str, ...], base: str) -> Plan:
-    """Operators keep the lanes of their name; nobody's tuples are forgotten silently."""
+def continued_plan(graph: Graph, book: Book, discard: tuple[str, ...], base: str, t_out_s: float | None) -> Plan:
+    """Operators keep the lanes of their name; nobody's tuples are forgotten silently.
+
+    `t_out_s` is for a stored plan that does not say its own.
+    """
     for name in sorted({lane.operator for lane, queue in book.lanes.items() if len(queue)}):
         gone = name not in graph or graph[name].chained or graph[name].kind is Kind.SOURCE
         if gone and name not in (*discard, "dead-letters", *book.plan["outputs"]):
@@ -27,7 +30,7 @@ def continued_plan(graph: Graph, book: Book, discard: tuple[str, ...], base: str
                 f"base {base}: {book.queued(name)} tuples wait for operator {name!r}, which this topology "
                 f"does not have; put it back until they are served, or run with discard=({name!r},)"
             )
-    stored = Plan.from_json(book.plan)
+    stored = Plan.from_json(book.plan, t_out_s)
     active: Sizes = {operator.name: _kept_size(graph, operator.name, stored) for operator in graph.served}
     takes = tuple(take for take in stored.takes if take[0] in active)
     intakes = tuple(intake for intake in stored.intakes if intake.source in graph)
@@ -41,6 +44,7 @@ def continued_plan(graph: Graph, book: Book, discard: tuple[str, ...], base: str
         stored.fan_out,
         stored.outputs,
         again=stored.again,
+        t_out_s=stored.t_out_s,
     )
 
 

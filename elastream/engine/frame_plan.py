@@ -17,7 +17,7 @@ def make_frames(graph: Graph, plan: Plan, book: Book, tick: int, cores: int) -> 
         if graph[operator].kind is Kind.DATAFRAME:
             expected_s = WORK_S + rows * plan.service_s.get(operator, 1.0)
             works.setdefault(operator, []).append((expected_s, lane_work(plan, book, operator, lane, rows)))
-    return {name: lane_tasks(book, tick, plan.planned_s, pack(its, cores)) for name, its in works.items()}
+    return {name: lane_tasks(book, tick, plan, pack(its, cores)) for name, its in works.items()}
 
 
 def taken(plan: Plan, book: Book, operators: frozenset[str]) -> Again:
@@ -27,7 +27,7 @@ def taken(plan: Plan, book: Book, operators: frozenset[str]) -> Again:
         for operator, lane, rows in plan.takes
         if operator in operators
     ]
-    return Again(book.tick, plan.planned_s, tuple(lanes))
+    return Again(book.tick, plan.planned_s, tuple(lanes), plan.t_out_s)
 
 
 def make_again(again: Again, book: Book) -> Tasks:
@@ -35,5 +35,5 @@ def make_again(again: Again, book: Book) -> Tasks:
     tasks: Tasks = {}
     for operator, lane, slices in again.lanes:
         work = LaneWork(operator, lane, slices, budget_s=0.0, chunk=1)
-        tasks.setdefault(operator, []).extend(lane_tasks(book, again.entry + 1, again.planned_s, [[work]]))
+        tasks.setdefault(operator, []).extend(lane_tasks(book, again.entry + 1, again, [[work]]))
     return tasks

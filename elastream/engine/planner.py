@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -79,21 +79,26 @@ class Plan:
     """Per sink that collects before it writes, when everything that waited for it was last taken."""
     again: Again | None = None
     """What the operators with state took in the tick before."""
+    t_out_s: float | None = None
+    """Tuples that were older than this when it was made are dropped, whatever the settings say when a tick is repeated."""
 
     def to_json(self) -> dict[str, Any]:
         again = vars(self.again) if self.again else None
         return vars(self) | {"intakes": [vars(intake) for intake in self.intakes], "again": again}
 
     @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Plan:
+    def from_json(cls, document: dict[str, Any], t_out_s: float | None = None) -> Plan:
+        """`t_out_s` is for a plan that does not say its own."""
+        own = {"t_out_s": t_out_s}
         return cls(
             **{
+                **own,
                 **document,
                 "active": {name: tuple(lanes) for name, lanes in document["active"].items()},
                 "takes": tuple((op, lane, rows) for op, lane, rows in document["takes"]),
                 "intakes": tuple(Intake(**intake) for intake in document["intakes"]),
                 "outputs": tuple(document["outputs"]),
-                "again": Again.from_json(document["again"]) if document.get("again") else None,
+                "again": Again.from_json(own | document["again"]) if document.get("again") else None,
             }
         )
 
@@ -163,6 +168,7 @@ def make_plan(
         outputs,
         {**(wrote_s or {}), **emptied_sinks(graph, waiting, takes, now_s)},
         again,
+        settings.t_out_s,
     )
 
 
@@ -193,26 +199,26 @@ def make_tasks(
     for share, side_by_side in shares:
         lanes = tuple(work for work in share if isinstance(work, LaneWork))
         sources = tuple(work for work in share if isinstance(work, SourceWork))
-        schemas = _schemas(book, lanes)
-        tasks.append(TaskWork(tick, plan.planned_s, plan.active, queued, schemas, lanes, sources, given, side_by_side))
+        work = TaskWork(tick, plan.planned_s, plan.active, queued, _schemas(book, lanes), lanes, sources, given)
+        tasks.append(replace(work, side_by_side=side_by_side, t_out_s=plan.t_out_s))
     return tasks
 
 
 def lane_tasks(
-    book: Book, tick: int, planned_s: float, shares: Sequence[Sequence[LaneWork | SourceWork]]
+    book: Book, tick: int, plan: Plan | Again, shares: Sequence[Sequence[LaneWork | SourceWork]]
 ) -> list[TaskWork]:
     """Tasks that read lanes and do nothing else."""
     tasks = []
     for share in shares:
         lanes = tuple(work for work in share if isinstance(work, LaneWork))
-        tasks.append(TaskWork(tick, planned_s, {}, {}, _schemas(book, lanes), lanes))
+        tasks.append(TaskWork(tick, plan.planned_s, {}, {}, _schemas(book, lanes), lanes, t_out_s=plan.t_out_s))
     return tasks
 
 
 def make_writes(graph: Graph, plan: Plan, book: Book, tick: int) -> list[TaskWork]:
     """The lanes that Spark writes by jobs of its own, each as a task."""
     works = [lane_work(plan, book, *take) for take in plan.takes if graph[take[0]].writer is not None]
-    return lane_tasks(book, tick, plan.planned_s, [[work] for work in works])
+    return lane_tasks(book, tick, plan, [[work] for work in works])
 
 
 def lane_work(plan: Plan, book: Book, operator: str, lane: int, rows: int) -> LaneWork:

@@ -192,11 +192,10 @@ class Serving:
             yield _together(held)
 
     def _in_time(self, receipt: OperatorReceipt, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Drop what is too old. The plan's clock decides, so that a repeated tick drops the same tuples."""
-        t_out_s = self._program.settings.t_out_s
-        if t_out_s is None:
+        """Drop what is too old. The plan decides, so that a repeated tick drops the same tuples."""
+        if self._work.t_out_s is None:
             return batch
-        oldest = np.int64((self._work.planned_s - t_out_s) * 1e6)
+        oldest = np.int64((self._work.planned_s - self._work.t_out_s) * 1e6)
         young = np.asarray(batch.column(DUE)).astype(np.int64) >= oldest
         receipt.late += int(batch.num_rows - young.sum())
         return batch if young.all() else batch.filter(pa.array(young))

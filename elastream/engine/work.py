@@ -53,6 +53,8 @@ class TaskWork:
     """True: each lane in a thread of its own, for operators that wait."""
     memories: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Per source in which rows may come again, which of them were there."""
+    t_out_s: float | None = None
+    """Tuples that were older than this at `planned_s` are dropped; None: none is."""
     warm_s: float = 0.0
     """Longer than 0: nothing to serve, only wait, so that a worker process is there when it is needed."""
 
