@@ -31,12 +31,16 @@ class StreamProgress:
         return bool(self._streams)
 
     def frames(self, spark: SparkSession, book: Book) -> dict[str, DataFrame]:
-        """Open every source, where the book says it was."""
+        """Open every source, where the book says it was.
+
+        When a query is started again within a run, its sources have begun: a broker that is away then need not answer.
+        """
         frames = {}
         # The tick source comes first in the query.
         place = 1
         for name, stream in self._streams.items():
-            self.states[name] = stream.begin(spark, name, dict(book.sources.get(name, {})))
+            if name not in self.states:
+                self.states[name] = stream.begin(spark, name, dict(book.sources.get(name, {})))
             frames[name] = stream.frame(spark, self.states[name])
             self._places[name] = place
             place += _sources_in(frames[name])
