@@ -9,32 +9,22 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 from flows import each_once, finish, said_by_example, same, wait_for
-from hypothesis import given
-from hypothesis import strategies as st
 from kafka_broker import create_topic, put, put_ids, records
 from pyspark.sql import DataFrame, SparkSession
 
-from elastream import Handle, Settings, Topology, kafka, run, sinks, sources
+from elastream import Settings, Topology, kafka, run, sinks, sources
 from elastream.bench.broker import Broker
-from elastream.engine.driver import Driver
 from elastream.engine.jars import CACHE
 from elastream.engine.kafka_admin import kafka_admin
 from elastream.engine.measure import Tick
-from elastream.engine.room import MOST_ROWS
-from elastream.engine.tick_source import Mailbox
 from elastream.engine.writers import Write
-from elastream.errors import OperatorFailed, RunFailed, SettingError, TopologyError
-from elastream.lanes import Store
+from elastream.errors import OperatorFailed, SettingError, TopologyError
 
 HERE = Path(__file__).parent
-
-LOGIN = 'org.example.Plain required\n  username="me" password="hun ter2";'
-SECRETS = {"kafka.sasl.jaas.config": LOGIN, "kafka.ssl.keystore.key": "k3y", "kafka.security.protocol": "hun ter2"}
 
 
 def topic(spark: SparkSession, broker: Broker, partitions: int = 3) -> str:
@@ -283,76 +273,6 @@ def test_a_killed_driver_writes_again_what_it_had_written_and_a_reader_with_our_
     assert Counter(new) == each_once(2000)
 
 
-@given(st.data())
-def test_a_reader_sees_each_record_once_however_tries_were_cut_and_mixed(data: st.DataObject) -> None:
-    """Ticks come one after another; each may have had tries that wrote some of it, in any order, before the one that counts."""
-    memory, new, expected = kafka.Once(), [], []
-    for tick in range(data.draw(st.integers(1, 4))):
-        names = [
-            kafka.RecordName("run", tick, f"out-{task}", number, 0)
-            for task in range(data.draw(st.integers(1, 3)))
-            for number in range(data.draw(st.integers(0, 20)))
-        ]
-        expected += names
-        tries = [data.draw(st.permutations(names))[: data.draw(st.integers(0, len(names)))] for _ in range(2)]
-        # What an old attempt still had in its hands may come when the next tick has begun.
-        late = expected[-30 : -len(names) or None] if data.draw(st.booleans()) else []
-        arrived = [*tries[0], *tries[1], *names, *(late if names else [])]
-        new += [name for name in arrived if memory.is_new("t", 7, name)]
-    assert Counter(new) == Counter(expected)
-
-
-def test_records_of_others_are_always_new() -> None:
-    memory = kafka.Once()
-    for header in (
-        ("trace", b"x"),
-        ("elastream", b"x"),
-        ("elastream", b"r/1/out-0/99999999999/5"),
-        ("elastream", f"r/1/out-0/{MOST_ROWS}/5".encode()),
-        ("elastream", f"{'r' * 65}/1/out-0/1/5".encode()),
-        ("elastream", b"\xff"),
-    ):
-        assert all(memory.is_new("t", 0, kafka.name_of([header])) for _ in range(3))
-    assert memory.to_json() == {}
-    assert kafka.RecordName.parse(f"r/1/out-0/{MOST_ROWS - 1}/5") == ("r", 1, "out-0", MOST_ROWS - 1, 5)
-
-
-def test_forged_names_make_a_reader_remember_little() -> None:
-    memory = kafka.Once()
-    real = kafka.RecordName("real", 5, "out-0", 0, 0)
-    tasks = [kafka.RecordName("forged", 1, f"out-{task}", MOST_ROWS - 1, 0) for task in range(100)]
-    new = [[memory.is_new("t", 0, name) for name in tasks] for _ in range(2)]
-    # What is beyond the bounds counts as nobody's: never a repeat.
-    assert all(new[0]) and new[1] == [False] * 16 + [True] * 84
-    assert len(json.dumps(memory.to_json())) < 10_000
-    assert memory.is_new("t", 0, real) and not memory.is_new("t", 0, real)
-    for number in range(1000):
-        memory.is_new("t", 0, kafka.RecordName(f"run-{number}", 1, "out-0", 0, 0))
-        if number % 10 == 0:
-            # One that still writes is not the oldest.
-            assert not memory.is_new("t", 0, real)
-    assert len(memory.to_json()["t/0"]) == kafka.MOST_RUNS == len(memory.news()["t/0"])
-
-
-def test_topics_of_a_run_are_told_apart() -> None:
-    memory = kafka.Once()
-    ahead, behind = kafka.RecordName("run", 9, "out-0", 0, 0), kafka.RecordName("run", 4, "copies-0", 0, 0)
-    assert memory.is_new("one", 0, ahead) and memory.is_new("two", 0, behind)
-    assert memory.are_new(["one/0", "two/0", "two/1"], ["run/9/out-0/0/0", "run/4/copies-0/0/0", None]) == [
-        False,
-        False,
-        True,
-    ]
-
-
-def test_a_memory_without_topics_is_still_understood() -> None:
-    memory = kafka.Once({"7/run": [3, {"out-0": "Ag=="}]})
-    names = [f"run/{tick}/out-0/{sequence}/0" for tick, sequence in ((2, 5), (3, 0), (3, 1), (4, 1))]
-    assert memory.are_new(["t/7"] * 4, names) == [False, True, False, True]
-    assert memory.are_new(["t/8"] * 4, names) == [True] * 4
-    assert set(memory.news()) == {"t/7", "t/8"}
-
-
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -429,9 +349,10 @@ def test_missing_topics_and_partitions_are_named(spark: SparkSession, broker: Br
         pytest.raises(SettingError, match="source 'in': no topic 'nowhere'"),
     ):
         admin.newest("nowhere", 1, "source 'in'")
+    secrets = {"kafka.ssl.key.password": "hunter2", "kafka.security.protocol": "hunter2"}
     with (
         pytest.raises(SettingError, match=r"ConfigException: Invalid value \*\*\* for configuration security.protocol"),
-        kafka_admin(spark, broker.servers, SECRETS),
+        kafka_admin(spark, broker.servers, secrets),
     ):
         pass
 
@@ -443,26 +364,6 @@ def test_without_the_connector_the_error_says_how_to_get_it(tmp_path: Path, monk
         run(flow.output("out", after="work"), str(tmp_path / "base"))
     assert str(error.value).startswith(f"source 'in': expected Spark's Kafka connector in {tmp_path}/jars/connector-")
     assert str(error.value).endswith("; run make kafka")
-
-
-def test_secrets_in_options_are_not_shown() -> None:
-    source, sink = sources.kafka("h:1", "t", options=SECRETS), sinks.kafka("h:1", "t", options=SECRETS)
-    files = sources.json("s3a://b", "id long", options={"fs.s3a.secret.key": "hun ter2", "fs.s3a.access.key": "k3y"})
-    for spec in (source, sink, files):
-        assert "hun ter2" not in repr(spec)
-        said = spec.redact("me: no 'hun ter2' and no k3y, but token=f00, Password=\"f00\" in partition=7")
-        assert said == "me: no '***' and no ***, but token=***, Password=*** in partition=7"
-    assert source.redact(LOGIN.splitlines()[1]).strip() == "***"
-
-
-def test_a_run_that_fails_does_not_tell_the_secrets_of_its_sources(tmp_path: Path) -> None:
-    flow = Topology("x").source("in", sources.kafka("h:1", "t", options=SECRETS)).output("out", after="in")
-    folder, ended = str(tmp_path), Mock(isActive=False)
-    driver = Driver(flow.build(), Settings(), Store(folder), Mailbox(folder), capacity=Mock(), td_s=1.0)
-    driver.error = RuntimeError("no login with hun ter2")
-    handle = Handle(flow.build(), folder, driver, ended, Mock(), folder, Mock(), folder)
-    with pytest.raises(RunFailed, match=r"^tick 0 failed, nothing of it was applied: no login with \*\*\*$"):
-        handle.stop()
 
 
 def test_sinks_that_spark_writes_have_lanes_of_their_own() -> None:
