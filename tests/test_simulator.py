@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tracemalloc
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from simulations import STORM, TICKS, WAITS, line, sized, waiting
 
 from elastream import groupings
 from elastream.cli.main import main
-from elastream.control import Guards
+from elastream.control import Guards, Observation, Proposal, Want
 from elastream.engine import planner, room
 from elastream.errors import SettingError
 from elastream.policies import make_policy
@@ -200,6 +201,39 @@ def test_the_clairvoyant_keeps_its_limit_with_the_least_replica_seconds() -> Non
         assert seconds >= 0.98 * best or waited_s > 2.0, other
     with pytest.raises(SettingError, match="latency_s must be more than 0"):
         make_policy("oracle:latency_s=0")
+
+
+class Scripted:
+    """So many replicas in each interval."""
+
+    name = "scripted"
+    start = None
+
+    def __init__(self, sizes: tuple[int, ...]) -> None:
+        self._sizes = list(sizes)
+
+    def propose(self, seen: Observation) -> Proposal:
+        size = self._sizes.pop(0) if self._sizes else 1
+        return Proposal(tuple(Want(o.operator, size, "as written") for o in seen.scalable()))
+
+
+def test_of_all_ways_to_size_a_short_run_none_is_better_than_the_clairvoyants() -> None:
+    arrivals = steps([40, 40, 280, 280, 120, 40], 12.0)
+    model = line(arrivals, length=1, pool=4)
+
+    def done(policy: Any) -> tuple[float, float]:
+        run = sized(model, policy, STORM._replace(step_s=0.005), guards=Guards(slack=0.0), seconds=20.0)
+        samples = run.record.series.operators["op0"]
+        return sum(sample.replicas * sample.seconds for sample in samples), run.record.latencies.max_s
+
+    oracle = make_policy("oracle:latency_s=1.5")
+    oracle.foresee((arrivals,))  # type: ignore[attr-defined]
+    best, waits_s = done(oracle)
+    assert waits_s <= 1.5
+    # The first interval is over before anybody can decide with knowledge of the service time.
+    ways = [done(Scripted((1, *sizes))) for sizes in product((1, 2, 3, 4), repeat=5)]
+    least = min(seconds for seconds, waited_s in ways if waited_s <= 1.5)
+    assert best <= 1.02 * least
 
 
 def test_memory_does_not_grow_with_the_length_of_a_run() -> None:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import ceil
 
 import numpy as np
+import numpy.typing as npt
 from pyspark.sql import SparkSession
 
 from elastream.apps import BUILT_IN
@@ -23,11 +24,14 @@ from elastream.simulator.profile import Machine, OperatorTimes, Profile
 from elastream.topology import Graph, Kind, Topology
 from elastream.workload import constant
 
+Floats = npt.NDArray[np.float64]
+
 RATE = 250.0
 """Tuples a second while an application is timed."""
 TIMED_APP, TIMED_TICKS = "tweets", 80
 """By which a machine is known."""
-MANY_TASKS = (2, 12, 36)
+MANY_TASKS, TASKS_RATE = (4, 12, 24), 1200.0
+"""Sizes at which what a task costs is found, and tuples a second, the same for all of them."""
 PATIENCE_S = 90.0
 POOL = 8
 SERVICE_MS = 5.0
@@ -65,6 +69,7 @@ def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
             times[app] = operator_times(graph, _watch(spark, graph, folder, Settings()))
     quick, cores = times[TIMED_APP], capacity_of(spark)().cores
     runs: list[list[TickCost]] = []
+    many: list[list[TickCost]] = []
     waits: list[Wait] = []
     for size, rate in ((1, RATE / 2), (2, RATE), (4, RATE), (POOL, RATE), (POOL, 1.6 * RATE)):
         say(f"timing ticks of {size} replicas of each operator at {rate:.0f} tuples a second")
@@ -76,13 +81,13 @@ def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
     for size in MANY_TASKS:
         say(f"timing ticks of {size} tasks")
         with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
-            graph = _many_tasks(size)
+            graph = _many_tasks()
             ticks = _watch(spark, graph, folder, Settings(max_budget_s=0.2), size)
-            runs.append([tick_cost(graph, tick, cores) for tick in ticks])
+            many.append([tick_cost(graph, tick, cores) for tick in ticks])
     say("timing a restart")
     with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
         restart_s = _restart(spark, folder)
-    machine = fit_machine(runs, cores, restart_s)
+    machine = fit_machine(runs, many, cores, restart_s)
     late_s, lane_s = fit_waits(waits)
     return Profile(replace(machine, late_s=late_s, lane_s=lane_s), times)
 
@@ -102,12 +107,22 @@ def wait_of(graph: Graph, ticks: Sequence[Tick], quick: dict[str, OperatorTimes]
 
 
 def fit_waits(waits: Sequence[Wait]) -> tuple[float, float]:
-    """(what a tuple's wait is late, what a lane costs besides its tuples), by least squares; nothing costs less than nothing."""
-    from scipy.optimize import nnls
-
-    factors = np.array([[1.0, wait.lanes] for wait in waits])
-    (late_s, lane_s), _ = nnls(factors, np.array([wait.excess_s for wait in waits]))
+    """(what a tuple's wait is late, what a lane costs besides its tuples), as a line; nothing costs less than nothing."""
+    late_s, lane_s = _line(np.array([wait.lanes for wait in waits]), np.array([wait.excess_s for wait in waits]))
     return float(f"{late_s:.4g}"), float(f"{lane_s:.4g}")
+
+
+def _line(x: Floats, y: Floats) -> tuple[float, float]:
+    """Where the line through these points begins, and how it rises; neither below 0. One point that is far off hardly counts."""
+    from scipy.optimize import least_squares
+
+    size, reach = float(np.median(np.abs(y))) or 1.0, float(x.max())
+
+    def apart(line: Floats) -> Floats:
+        return np.asarray(line[0] + line[1] * x / reach - y / size)
+
+    found = least_squares(apart, [1.0, 0.5], bounds=(0.0, np.inf), loss="soft_l1", f_scale=0.05)
+    return float(found.x[0] * size), float(found.x[1] * size / reach)
 
 
 def operator_times(graph: Graph, ticks: Sequence[Tick]) -> dict[str, OperatorTimes]:
@@ -171,18 +186,20 @@ def tick_cost(graph: Graph, tick: Tick, cores: int) -> TickCost:
     return TickCost(tick.overhead_s, tasks, tuples)
 
 
-def fit_machine(runs: Sequence[Sequence[TickCost]], cores: int, restart_s: float) -> Machine:
-    """Least squares of what the median tick of each run costs, on tasks and tuples; nothing costs less than nothing.
+def fit_machine(
+    runs: Sequence[Sequence[TickCost]], many: Sequence[Sequence[TickCost]], cores: int, restart_s: float
+) -> Machine:
+    """What a task costs is found in `many`, runs of a small application at one rate; the rest in `runs`, of a usual one.
 
-    Not of single ticks: in a run a longer tick finds more tuples, so that tuples would seem to cost what made it long.
+    From what the median tick of each run costs. Not from single ticks: in a run a longer tick finds more tuples, so that
+    tuples would seem to cost what made it long.
     """
-    from scipy.optimize import nnls
-
-    medians = np.array(
-        [np.median([[cost.overhead_s, cost.tasks, cost.tuples] for cost in its], axis=0) for its in runs]
+    medians, of_many = (
+        np.array([np.median([[cost.overhead_s, cost.tasks, cost.tuples] for cost in its], axis=0) for its in some])
+        for some in (runs, many)
     )
-    factors = np.column_stack([np.ones(len(runs)), medians[:, 1:]])
-    (base_s, task_s, tuple_s), _ = nnls(factors, medians[:, 0])
+    _, task_s = _line(of_many[:, 1], of_many[:, 0])
+    base_s, tuple_s = _line(medians[:, 2], medians[:, 0] - task_s * medians[:, 1])
     # How much the ticks of a run differ from its own median; a pause of a garbage collector is no cost of a tick.
     parts = np.concatenate([[cost.overhead_s for cost in its] / m[0] for its, m in zip(runs, medians, strict=True)])
     spread = float(np.std(parts[parts <= 3]))
@@ -204,9 +221,9 @@ def _graph(app: str, folder: str, service_ms: float, rate: float) -> Graph:
     return load_app(app, constant(rate, 3600.0), options)
 
 
-def _many_tasks(size: int) -> Graph:
+def _many_tasks() -> Graph:
     """Replicas that wait, but do not say so: each is a task of its own, and none is in another's way."""
-    flow = Topology("tasks").source("in", sources.replay(constant(60.0 * size, 3600.0)))
+    flow = Topology("tasks").source("in", sources.replay(constant(TASKS_RATE, 3600.0)))
     flow.map("work", doze, after="in", replicas=(1, max(MANY_TASKS)))
     return flow.sink("last", sink_nothing, after="work").build()
 

@@ -94,7 +94,7 @@ class DataframeBench:
 def bench_dataframe(quick: bool, say: Callable[[str], None]) -> DataframeBench:
     """Measure both systems in turn."""
     cores, busy = os.cpu_count() or 1, round(busy_cores(), 2)
-    rows, warm_up_s, seconds = (3_000, 3.0, 4.0) if quick else (60_000, 30.0, 20.0)
+    rows, warm_up_s, seconds = (3_000, 3.0, 4.0) if quick else (60_000, 20.0, 15.0)
     same = {"cores": cores, "rows": rows, "warm_up_s": warm_up_s, "seconds": seconds}
     measured: list[FrameCost] = []
     for work in (LANES, *IDLE, *TITLES):
