@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HEADER = "elastream"
 
 PATTERN = "([^/]{1,64})/([0-9]{1,15})/([^/]+)/([0-4]?[0-9]{1,5})/(-?[0-9]{1,18})"
-"""What a sink of ours writes there. A task takes less than 500,000 tuples of a lane: see `room.MOST_ROWS`."""
+"""What a sink of ours writes there. A task writes at most 500,000 records: see `room.MOST_ROWS`."""
 
 MOST_RUNS = 16
 """In a partition, only so many are remembered: those that wrote last."""
