@@ -22,6 +22,8 @@ def test_secrets_in_options_are_not_shown() -> None:
         assert "hun ter2" not in repr(spec)
         said = spec.redact("me: no 'hun ter2' and no k3y, but token=f00, Password=\"f00\" in partition=7")
         assert said == "me: no '***' and no ***, but token=***, Password=*** in partition=7"
+    table = sinks.jdbc("jdbc:postgresql://h/d", "t", options={"user": "me", "password": "hunter2"})
+    assert table.redact("the message for me: xhunter2x") == "the message for ***: x***x"
     assert source.redact(LOGIN.splitlines()[1]).strip() == "***"
 
 

@@ -9,6 +9,8 @@ _SECRET = re.compile(r"password|passphrase|secret|token|jaas|credential|private|
 _PAIR = re.compile(r"""([\w.-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s&;,"']+))""")
 """As in a login of Kafka's, or in an address: user=me, password="..."."""
 
+SHORT = 6
+
 
 def redacted(text: str, options: Mapping[str, Any]) -> str:
     """Without the values of options that look secret, nor any line or password="..." of them, and no password=... at all."""
@@ -18,5 +20,7 @@ def redacted(text: str, options: Mapping[str, Any]) -> str:
             secrets |= {str(value), *str(value).splitlines()}
         secrets |= {secret for key, *parts in _PAIR.findall(str(value)) if _SECRET.search(key) for secret in parts}
     for secret in sorted(filter(None, map(str.strip, secrets)), key=len, reverse=True):
-        text = text.replace(secret, "***")
+        # A short one, such as a user's name, may be a part of any word.
+        before, after = (r"(?<!\w)", r"(?!\w)") if len(secret) < SHORT else ("", "")
+        text = re.sub(f"{before}{re.escape(secret)}{after}", "***", text)
     return _PAIR.sub(lambda pair: f"{pair[1]}=***" if _SECRET.search(pair[1]) else pair[0], text)
