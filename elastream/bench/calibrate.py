@@ -109,7 +109,7 @@ def wait_of(graph: Graph, ticks: Sequence[Tick], quick: dict[str, OperatorTimes]
 def fit_waits(waits: Sequence[Wait]) -> tuple[float, float]:
     """(what a tuple's wait is late, what a lane costs besides its tuples), as a line; nothing costs less than nothing."""
     late_s, lane_s = _line(np.array([wait.lanes for wait in waits]), np.array([wait.excess_s for wait in waits]))
-    return float(f"{late_s:.4g}"), float(f"{lane_s:.4g}")
+    return round(late_s, 7), round(lane_s, 7)
 
 
 def _line(x: Floats, y: Floats) -> tuple[float, float]:
@@ -205,9 +205,9 @@ def fit_machine(
     spread = float(np.std(parts[parts <= 3]))
     return Machine(
         cores,
-        float(f"{base_s:.4g}"),
-        float(f"{task_s:.4g}"),
-        float(f"{tuple_s:.4g}"),
+        round(base_s, 6),
+        round(task_s, 6),
+        round(tuple_s, 8),
         round(spread, 3),
         READS_AT,
         round(restart_s, 2),
