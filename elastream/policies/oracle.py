@@ -1,6 +1,6 @@
-"""The clairvoyant: it knows what will arrive, and gives the least replica seconds that keep a limit on latency.
+"""The clairvoyant: it knows what will arrive, and gives in every interval the fewest replicas that keep a limit on latency.
 
-No policy can do this live. It is the limit against which the others are measured: how many replica seconds more they take is
+It takes what waits for an operator as one queue: where lanes are unevenly full, some tuples are later. No policy can do this live. It is the limit against which the others are measured: how many replica seconds more they take is
 their regret.
 """
 

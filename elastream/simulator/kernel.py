@@ -203,7 +203,22 @@ def hand_on(fixed: Fixed, limits: Limits, moving: Moving, head: int, processed: 
         copies = whole * moving.active[target] if fixed.routing[target] == EVERY else whole
         out += copies
         moving.over_edge[edge] += copies
-        route(fixed, limits, moving, target, whole, costs[target])
+        if whole and fixed.routing[target] == EVEN:
+            # Handing a function all arrays takes longer than what it does.
+            phase = moving.phase[target]
+            moving.phase[target] = (phase + GOLDEN) % 1.0
+            _in_turn(
+                limits.q_size if limits.drops else 0,
+                moving.queued,
+                moving.received,
+                moving.dropped,
+                fixed.first[target],
+                moving.active[target],
+                whole,
+                phase,
+            )
+        else:
+            route(fixed, limits, moving, target, whole, costs[target])
     if out > processed:
         moving.entered[head] += out - processed
     else:

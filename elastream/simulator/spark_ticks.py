@@ -99,31 +99,41 @@ def _tick(
     start_s = moving.clock[NOW]
     count_lost(fixed, moving)
     # What every lane serves, and how long that takes.
+    queued, dropped, processed, busy_s, node = (
+        moving.queued,
+        moving.dropped,
+        moving.processed,
+        moving.busy_s,
+        moving.node,
+    )
+    node_speed = fixed.node_speed
     longest_s, working, small_s, alone, threads, tuples = 0.0, 0.0, 0.0, 0, 0, 0
     for operator in range(operators):
         late = too_old(fixed, limits, moving, operator) if limits.t_out_s else 0.0
+        service_s, spread, cpu = fixed.service_s[operator], fixed.spread[operator], fixed.cpu[operator]
+        is_thread = fixed.threads[operator]
         for lane in range(fixed.first[operator], fixed.first[operator + 1]):
             served_s[lane] = 0.0
             if not take[lane]:
                 continue
             tuples += take[lane]
             # The oldest are in front.
-            old = min(take[lane], round(moving.queued[lane] * late))
-            moving.queued[lane] -= take[lane]
-            moving.dropped[lane] += old
+            old = min(take[lane], round(queued[lane] * late))
+            queued[lane] -= take[lane]
+            dropped[lane] += old
             take[lane] -= old
-            mean_s = fixed.service_s[operator] / fixed.node_speed[moving.node[lane]]
+            mean_s = service_s / node_speed[node[lane]]
             noise = 1.0
-            if fixed.spread[operator] and take[lane]:
-                noise = noise_of(fixed.spread[operator], take[lane], random)
+            if spread and take[lane]:
+                noise = noise_of(spread, take[lane], random)
             served_s[lane] = take[lane] * mean_s * noise
-            working += served_s[lane] * fixed.cpu[operator]
-            if fixed.threads[operator] and take[lane]:
+            working += served_s[lane] * cpu
+            if is_thread and take[lane]:
                 served_s[lane] += system.lane_s
             longest_s = max(longest_s, served_s[lane])
             if served_s[lane] < SHARED_S:
                 small_s += served_s[lane]
-            elif fixed.threads[operator]:
+            elif is_thread:
                 threads += 1
             else:
                 alone += 1
@@ -139,26 +149,29 @@ def _tick(
     for source in range(len(moving.next_of)):
         most = int(min(MOST_ROWS, max(1.0, moving.clock[BUDGET_S] / fixed.source_service_s[source])))
         due = source_due_by(fixed, source, read_at_s) - moving.next_of[source]
-        reads = max(0, min(due, most, room_for(fixed, limits, moving, source)))
+        if limits.q_size:
+            most = min(most, room_for(fixed, limits, moving, source))
+        reads = max(0, min(due, most))
         moving.next_of[source] += reads
         moving.read[source] += reads
         moving.entered[source] += reads
         tuples += reads
         before = moving.finished[source]
         hand_on(fixed, limits, moving, source, reads, costs)
-        note_waits(fixed, moving, source, before, start_s + overhead_s)
+        if moving.finished[source] > before:
+            note_waits(fixed, moving, source, before, start_s + overhead_s)
     overhead_s += tuples * system.tuple_s
     end_s = start_s + overhead_s + longest_s
     for operator in range(operators):
-        done, busy_s = 0, 0.0
+        done, took_s = 0, 0.0
         for lane in range(fixed.first[operator], fixed.first[operator + 1]):
             if take[lane]:
                 done += take[lane]
-                busy_s += served_s[lane] * slower
-                moving.processed[lane] += take[lane]
-                moving.busy_s[lane] += served_s[lane] * slower
+                took_s += served_s[lane] * slower
+                processed[lane] += take[lane]
+                busy_s[lane] += served_s[lane] * slower
         if done:
-            moving.expected_s[operator] += LEARNS * (busy_s / done - moving.expected_s[operator])
+            moving.expected_s[operator] += LEARNS * (took_s / done - moving.expected_s[operator])
             head = len(moving.next_of) + operator
             before = moving.finished[head]
             hand_on(fixed, limits, moving, head, done, costs)
@@ -184,25 +197,29 @@ def plan_tick(
     take: "np.ndarray[tuple[int], np.dtype[np.int64]]",
 ) -> bool:
     """How many tuples of each lane the next tick takes; whether it takes any."""
-    budget_s = moving.clock[BUDGET_S]
+    budget_s, now_s = moving.clock[BUDGET_S], moving.clock[NOW]
     sources = len(moving.next_of)
+    queued, ready_s = moving.queued, moving.ready_s
     expected, planned = 0.0, False
     for operator in range(len(fixed.service_s)):
-        most = int(min(MOST_ROWS, max(1.0, budget_s / max(moving.expected_s[operator], 1e-9))))
+        service_s, alone = moving.expected_s[operator], not fixed.threads[operator]
+        most = int(min(MOST_ROWS, max(1.0, budget_s / max(service_s, 1e-9))))
         for lane in range(fixed.first[operator], fixed.first[operator + 1]):
-            ready = moving.ready_s[lane] <= moving.clock[NOW]
-            take[lane] = min(moving.queued[lane], most) if ready else 0
+            take[lane] = min(queued[lane], most) if ready_s[lane] <= now_s else 0
             if take[lane]:
                 planned = True
-                if not fixed.threads[operator]:
-                    expected += take[lane] * moving.expected_s[operator]
+                if alone:
+                    expected += take[lane] * service_s
     waits = limits.q_size > 0 and not limits.drops
     crowd = min(1.0, system.slots * budget_s / expected) if expected else 1.0
+    if not waits and crowd == 1.0:
+        return planned
     for operator in range(len(fixed.service_s)):
         room = room_for(fixed, limits, moving, sources + operator) if waits else MOST_ROWS
+        fewer = crowd if not fixed.threads[operator] else 1.0
         for lane in range(fixed.first[operator], fixed.first[operator + 1]):
-            if take[lane] and crowd < 1.0 and not fixed.threads[operator]:
-                take[lane] = max(1, int(take[lane] * crowd))
+            if take[lane] and fewer < 1.0:
+                take[lane] = max(1, int(take[lane] * fewer))
             take[lane] = min(take[lane], room)
     return planned
 
@@ -230,11 +247,13 @@ def room_for(fixed: Fixed, limits: Limits, moving: Moving, head: int) -> int:
 @compiled
 def tick_budget(fixed: Fixed, system: SparkTicks, moving: Moving) -> float:
     """A quarter of the longest backlog that no further replica will take, within the limits."""
-    backlog_s = 0.0
+    queued, backlog_s = moving.queued, 0.0
     for operator in range(len(fixed.service_s)):
         first, end = fixed.first[operator], fixed.first[operator + 1]
         if system.elastic and moving.active[operator] < end - first:
             continue
+        longest = 0
         for lane in range(first, end):
-            backlog_s = max(backlog_s, moving.queued[lane] * moving.expected_s[operator])
+            longest = max(longest, queued[lane])
+        backlog_s = max(backlog_s, longest * moving.expected_s[operator])
     return min(max(system.budget_s, backlog_s / 4), system.max_budget_s)
