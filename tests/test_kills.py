@@ -17,7 +17,7 @@ from elastream.lanes import Store, audit
 
 HERE = Path(__file__).parent
 
-KILLS = int(os.environ.get("ELASTREAM_KILLS", "3"))
+KILLS = int(os.environ.get("ELASTREAM_KILLS", "1"))
 """How often a driver is killed at a random moment besides. A driver takes long to start: more are for those who have the time."""
 
 
