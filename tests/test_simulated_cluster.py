@@ -72,24 +72,25 @@ def test_a_new_machine_takes_longer_than_a_thread() -> None:
 def test_containers_are_started_from_the_outside_in_and_used_again() -> None:
     startup = Startup(1.0, 10.0, 100.0, threads_per_process=2, process_gb=8.0, machines=1)
     containers = Containers(startup, [Node(4, memory_gb=16), Node(4, memory_gb=16)])
-    found = [containers.place(lane) for lane in range(5)]
-    assert [place.after_s for place in found] == [1.0, 1.0, 11.0, 1.0, 111.0]
+    found = [containers.place(lane, 0.0) for lane in range(5)]
+    # The fourth waits for the process that is being started for the third.
+    assert [place.ready_s for place in found] == [1.0, 1.0, 11.0, 11.0, 111.0]
     assert [place.node for place in found] == [0, 0, 0, 0, 1] and containers.machines == 2
     assert sorted(containers.lanes_in("machine", 0)) == [0, 1, 2, 3]
     assert sorted(containers.lanes_in("process", 1)) == [2, 3] and list(containers.lanes_in("thread", 4)) == [4]
     # A thread that was freed is used again, whoever's it was; a machine that is down is not.
     containers.free(1)
-    assert [containers.place(lane) for lane in (5, 6)] == [(1, 1.0), (0, 1.0)]
+    assert [containers.place(lane, 50.0) for lane in (5, 6)] == [(1, 111.0), (0, 51.0)]
     containers.free(6)
     containers.down = {0}
     # In the end nothing more fits: a thread more than there should be, on the machine that is up.
-    assert [containers.place(lane) for lane in (7, 8, 9)] == [(1, 11.0), (1, 1.0), (1, 1.0)]
+    assert [containers.place(lane, 200.0) for lane in (7, 8, 9)] == [(1, 211.0), (1, 211.0), (1, 201.0)]
     assert list(containers.lanes_in("thread", 1)) == [] and list(containers.lanes_in("process", 99)) == []
 
 
 def test_replicas_are_spread_over_the_machines_by_their_cores() -> None:
     containers = Containers(Startup(), [Node(1), Node(3)])
-    assert [containers.place(lane).node for lane in range(8)].count(1) == 6
+    assert [containers.place(lane, 0.0).node for lane in range(8)].count(1) == 6
 
 
 def test_a_machine_that_is_started_brings_its_cores() -> None:

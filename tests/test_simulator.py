@@ -20,6 +20,7 @@ from elastream.control import Guards, Observation, Proposal, Want
 from elastream.engine import planner, room
 from elastream.errors import SettingError
 from elastream.policies import make_policy
+from elastream.policies.oracle import Oracle
 from elastream.scoring import make_report
 from elastream.simulator import spark_ticks
 from elastream.simulator.cluster import Cluster
@@ -227,8 +228,8 @@ def test_of_all_ways_to_size_a_short_run_the_best_is_hardly_better_than_the_clai
         samples = run.record.series.operators["op0"]
         return sum(sample.replicas * sample.seconds for sample in samples), run.record.latencies.max_s
 
-    oracle = make_policy("oracle:latency_s=1.5")
-    oracle.foresee((arrivals,))  # type: ignore[attr-defined]
+    oracle = Oracle(latency_s=1.5)
+    oracle.foresee((arrivals,))
     best, waits_s = done(oracle)
     assert waits_s <= 1.5
     # The first interval is over before anybody can decide with knowledge of the service time.

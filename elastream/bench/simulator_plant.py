@@ -37,8 +37,6 @@ FINEST_STEP_S, COARSEST_STEP_S = 0.002, 0.05
 FIDELITIES: dict[str, Callable[..., Fidelity]] = {"ticks": Fidelity, "events": Events}
 """All lanes at once, or every tuple by itself."""
 
-SYSTEMS = ("spark", "storm")
-
 
 class SimulatorPlant:
     """`system` is `spark`, the engine's ticks, or `storm`, tuple by tuple."""

@@ -1,5 +1,6 @@
 """What a replica runs in: a thread of a process on a machine. What is not there has to be started, which takes its time."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,15 +23,16 @@ class Startup:
 
 
 class Place(NamedTuple):
-    """Where a replica is, and after how many seconds it serves."""
+    """Where a replica is, and from when on it serves."""
 
     node: int
-    after_s: float
+    ready_s: float
 
 
 @dataclass
 class _Process:
     node: int
+    ready_s: float
     lanes: set[int] = field(default_factory=set)
 
 
@@ -42,36 +44,36 @@ class Containers:
         self._nodes = nodes
         self.machines = len(nodes) if startup.machines is None else min(startup.machines, len(nodes))
         """So many run; they are started in their order."""
-        self._processes = [_Process(node) for node in range(self.machines)]
+        self._processes = [_Process(node, -math.inf) for node in range(self.machines)]
         self._where: dict[int, _Process] = {}
+        self.up_s = [-math.inf] * len(nodes)
+        """From when on each machine that was started is there."""
         self._lanes_on = [0] * len(nodes)
         self._processes_on = [1] * self.machines + [0] * (len(nodes) - self.machines)
         self.down: set[int] = set()
         """Machines that have failed: nothing is placed there."""
 
-    def place(self, lane: int) -> Place:
-        """A new replica waits for all that has to be started for it, from the outermost in."""
+    def place(self, lane: int, now_s: float) -> Place:
+        """A new replica waits for all that has to be started for it, from the outermost in, by it or for another just before."""
         its = self._startup
         up = [process for process in self._processes if process.node not in self.down] or self._processes
         free = [process for process in up if len(process.lanes) < its.threads_per_process]
         room = [] if free else [node for node in range(self.machines) if self._has_room(node)]
-        after_s = its.thread_s
         if free:
             process = min(free, key=lambda process: self._crowd(process.node))
         elif room:
-            process = self._start(min(room, key=self._crowd))
-            after_s += its.process_s
+            process = self._start(min(room, key=self._crowd), now_s)
         elif self.machines < len(self._nodes):
-            process = self._start(self.machines)
+            self.up_s[self.machines] = now_s + its.machine_s
+            process = self._start(self.machines, now_s)
             self.machines += 1
-            after_s += its.machine_s + its.process_s
         else:
             # Everything is full: one thread more than there should be.
             process = min(up, key=lambda process: self._crowd(process.node))
         process.lanes.add(lane)
         self._where[lane] = process
         self._lanes_on[process.node] += 1
-        return Place(process.node, after_s)
+        return Place(process.node, max(process.ready_s, now_s) + its.thread_s)
 
     def free(self, lane: int) -> None:
         process = self._where.pop(lane, None)
@@ -87,8 +89,8 @@ class Containers:
             return self._processes[number].lanes if number < len(self._processes) else ()
         return (number,) if number in self._where else ()
 
-    def _start(self, node: int) -> _Process:
-        self._processes.append(_Process(node))
+    def _start(self, node: int, now_s: float) -> _Process:
+        self._processes.append(_Process(node, max(self.up_s[node], now_s) + self._startup.process_s))
         self._processes_on[node] += 1
         return self._processes[-1]
 

@@ -1,5 +1,6 @@
 """What steps a simulation forward: an interface that the vectorised and the tuple-by-tuple simulation both keep."""
 
+import math
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,8 +66,8 @@ class Fidelity:
             moving.clock[BUDGET_S] = system.budget_s
         for operator, size in enumerate(moving.active):
             for lane in range(int(model.fixed.first[operator]), int(model.fixed.first[operator] + size)):
-                moving.node[lane] = containers.place(lane).node
-        # What the run begins with has been started before.
+                # What the run begins with has been started before.
+                moving.node[lane] = containers.place(lane, -math.inf).node
         self._missing = (np.arange(len(model.nodes)) >= containers.machines).astype(np.int64)
         """Per machine, for how many reasons it is not there."""
         self._whole = system
@@ -94,12 +95,10 @@ class Fidelity:
     def start(self, lane: int) -> None:
         """A new replica, and what has to be started for it."""
         machines, now_s = self.containers.machines, float(self.moving.clock[NOW])
-        place = self.containers.place(lane)
-        self.moving.node[lane] = place.node
-        self.moving.ready_s[lane] = now_s + place.after_s
+        self.moving.node[lane], self.moving.ready_s[lane] = self.containers.place(lane, now_s)
         if self.containers.machines > machines:
-            comes = Failure("machine", machines, now_s, place.after_s)
-            insort(self._turns, _Turn(now_s + place.after_s, comes, up=True), key=_when)
+            up_s = self.containers.up_s[machines]
+            insort(self._turns, _Turn(up_s, Failure("machine", machines, now_s, up_s - now_s), up=True), key=_when)
 
     @property
     def slots(self) -> int:
