@@ -50,9 +50,9 @@ class DataframeBench:
         return self.cpu_ms("elastream", "same") - self.cpu_ms("elastream", LANES)
 
     def ratio(self, work: str) -> float:
-        """Infinite where the work seems to cost the plain query nothing: then it was not measured."""
-        plain = self.beyond("plain", work)
-        return self.beyond("elastream", work) / plain if plain > 0 else math.inf
+        """Infinite where the work seems to cost one of them nothing: then it was not measured."""
+        own, plain = self.beyond("elastream", work), self.beyond("plain", work)
+        return own / plain if own > 0 and plain > 0 else math.inf
 
     def is_met(self, work: str) -> bool:
         return self.ratio(work) <= GOAL
@@ -62,7 +62,7 @@ class DataframeBench:
         return all(self.is_met(work) for work in TITLES)
 
     def to_json(self) -> dict[str, Any]:
-        ratios = {work: self.ratio(work) for work in TITLES}
+        ratios = {work: self.ratio(work) if math.isfinite(self.ratio(work)) else None for work in TITLES}
         return asdict(self) | {"crossing_ms": self.crossing, "ratios": ratios, "goal": GOAL, "met": self.met}
 
     def to_markdown(self) -> str:
