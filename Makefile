@@ -3,7 +3,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 
-.PHONY: help setup kafka jdbc demo test check bench clean
+.PHONY: help setup kafka jdbc demo test fast check bench clean
 
 help:        ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -13,6 +13,7 @@ setup: $(READY)  ## a virtual environment with pinned packages, and Java 17 or n
 $(READY): requirements.lock pyproject.toml tools/java
 	@tools/java
 	@tools/venv $(VENV)
+	@$(PYTHON) -m elastream.engine.spark.archive
 	@touch $@
 
 demo: setup  ## tweets on a real trace: PSPS beside too few and too many replicas, about three minutes
@@ -27,6 +28,9 @@ jdbc: setup  ## PostgreSQL's JDBC driver, fetched likewise
 test: setup  ## every test
 	@tools/jars kafka $(PYTHON) && tools/jars jdbc $(PYTHON) || echo "without these jars their tests are skipped"
 	@$(PYTHON) -m pytest
+
+fast: setup  ## the tests that need neither Spark nor a broker, a database or a browser
+	@$(PYTHON) -m pytest -q -n 2 -m "not slow"
 
 check: setup  ## ruff, mypy --strict, import-linter
 	@$(VENV)/bin/ruff check .

@@ -31,7 +31,7 @@ class KeepDelay:
         sources = [observation.operators[name] for name in operator.received_from]
         waiting = operator.queued + sum(source.queued for source in sources if source.role == "source")
         per_second = operator.received / observation.seconds + waiting / self.target_s
-        need = per_second * operator.service_seconds / operator.usable
+        need = per_second * operator.service_seconds
         reason = f"{waiting} wait, {per_second:.0f} to be served a second for {self.target_s:g} s of waiting"
         return Want(operator.operator, max(1, math.ceil(need)), reason, need)
 

@@ -16,7 +16,7 @@ from elastream import Topology, run, sources, workload
 
 def factor(row):
     """The smallest factor of an odd number: quick for most, slow for primes."""
-    number = 10_000_001 + 2 * row["id"]
+    number = 100_000_000_001 + 2 * row["id"]
     smallest = next((f for f in range(3, int(number**0.5) + 1, 2) if number % f == 0), number)
     # All Python workers of an executor have the same parent.
     return {"number": number, "factor": smallest, "executor": f"{socket.gethostname()}/{os.getppid()}"}
@@ -24,7 +24,7 @@ def factor(row):
 
 app = Topology("primes")
 app.source("numbers", sources.replay(workload.steps([300, 1500, 300], seconds=6)))
-app.map("factor", factor, after="numbers", schema="number long, factor long, executor string", replicas=(1, 8))
+app.map("factor", factor, after="numbers", schema="number long, factor long, executor string", replicas=(2, 8))
 app.output("factors", after="factor")
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 Orders come as lines of JSON on standard input, answers leave as lines of JSON on standard output:
 
-    {"run": FOLDER}  files of FOLDER/in flow through operators into FOLDER/sink and FOLDER/parquet; every tick is told:
+    {"run": FOLDER}  files of FOLDER/in flow through operators into FOLDER/sink and FOLDER/parquet; now and then is told:
                      {"tick", "slots", "finished"}, and {"failed"} if none can follow
     {"total": N}     that many executors are wanted; those that are too many are sent away
     {"lacking": {WHAT: PLACE}}  a run whose executors lack the base, a sink's directory or their Python: {"refused"}
@@ -23,8 +23,7 @@ from flows import files_by_delivery, ids_in, same, tally, wait_for
 from pyspark.sql import SparkSession
 
 from elastream import Handle, Topology, groupings, run, sinks, sources
-from elastream.engine import tick_session
-from elastream.engine.measure import Tick
+from elastream.engine import session
 from elastream.errors import ElastreamError
 from elastream.workload import constant
 
@@ -58,18 +57,14 @@ def topology(folder: Path) -> Topology:
 def start(spark: SparkSession, folder: Path) -> Handle:
     handle = run(topology(folder), str(folder / "base"), spark=spark)
 
-    def told(tick: Tick) -> None:
-        seen = handle.observe()
-        tell(tick=tick.number, slots=seen.slots, finished=len(ids_in(folder / "sink")))
-
-    def tell_failure() -> None:
+    def tell_of_it() -> None:
         while handle.active:
-            time.sleep(0.1)
+            tell(tick=handle.state.entry, slots=handle.observe().slots, finished=len(ids_in(folder / "sink")))
+            time.sleep(0.3)
         if failure := handle._failure():
             tell(failed=str(failure))
 
-    handle.subscribe(told)
-    threading.Thread(target=tell_failure, daemon=True).start()
+    threading.Thread(target=tell_of_it, daemon=True).start()
     return handle
 
 
@@ -99,7 +94,7 @@ def refusal(spark: SparkSession, folder: Path, base: str | None = None, sink: st
 
 
 def main() -> None:
-    spark = tick_session(sys.argv[1], 3, {"spark.cores.max": "3"})
+    spark = session(sys.argv[1], {"spark.cores.max": "3"})
     folder, handle = Path(), None
     for line in sys.stdin:
         order = json.loads(line)
@@ -115,7 +110,7 @@ def main() -> None:
             assert handle is not None
             wait_for(lambda: len(ids_in(folder / "sink")) == order["end"] or not handle.active, 120)  # noqa: B023
             for name in ("files", "tally"):
-                wait_for(lambda: not handle.book.queued(name) or not handle.active)  # noqa: B023
+                wait_for(lambda: not handle.state.queued(name) or not handle.active)  # noqa: B023
             handle.stop()
             found = handle.audit()
             tell(ended=[found.entered, found.finished, found.dropped, found.queued, found.duplicates, found.problems])

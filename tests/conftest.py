@@ -1,6 +1,7 @@
 """What tests of several modules share. One Spark session does for all; those that kill a driver start their own."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -8,14 +9,45 @@ from pathlib import Path
 import pytest
 from kafka_broker import broker_or_skip
 from object_store import BUCKET, address, object_store
+from parts import skip_or_fail
 from pyspark.sql import SparkSession
-from spark_cluster import Cluster, spark_cluster
 
 from elastream.bench.broker import Broker
-from elastream.engine import tick_session
+from elastream.engine import session
 from elastream.lanes import Store
+from elastream.testing.spark_cluster import Cluster, spark_cluster
 
 _FOLDERS = count()
+
+SLOW_FIXTURES = {"spark", "broker", "cluster", "driver", "database", "browser"}
+SLOW_MODULES = {
+    "test_bench",
+    "test_bench_dataframe",
+    "test_bench_kafka",
+    "test_bench_policies",
+    "test_chaos",
+    "test_cli",
+    "test_cluster",
+    "test_cluster_commands",
+    "test_daemon",
+    "test_engine_on_s3",
+    "test_examples",
+    "test_fidelity",
+    "test_kills",
+    "test_kills_local",
+    "test_pages",
+    "test_readme",
+}
+"""Those that start Spark, a browser or many processes by themselves."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`make fast` leaves out what needs Spark, a broker, a database or a browser."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if fixtures & SLOW_FIXTURES or item.path.stem in SLOW_MODULES:
+            item.add_marker("slow")
+
 
 # Java that lives for seconds spends them on compiling well.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -23,9 +55,9 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = tick_session("local[12]", lanes=12)
-    yield session
-    session.stop()
+    made = session("local[12]")
+    yield made
+    made.stop()
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +68,8 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        skip_or_fail("no Java here; make setup says how to get it")
     with spark_cluster() as running:
         yield running
 

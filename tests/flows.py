@@ -10,10 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame
 
-from elastream import Delivery, Handle, Topology, sources
-from elastream.engine.outputs import read_output
+from elastream import Handle, Topology, sources
+from elastream.chaos.flow import files_by_delivery as files_by_delivery
+from elastream.chaos.flow import tally as tally
+from elastream.lanes import Store
+from elastream.lanes.readers import read_output
 from elastream.workload import constant
 
 
@@ -26,17 +28,6 @@ def same(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def files_by_delivery(folder: Path) -> Callable[[pa.RecordBatch, Delivery], None]:
-    """A sink that is exactly-once by the delivery's id: the same delivery replaces its own file."""
-
-    def write(batch: pa.RecordBatch, delivery: Delivery) -> None:
-        new = folder / f"{delivery.id}.new"
-        new.write_text("\n".join(map(str, batch.column("id").to_pylist())))
-        new.rename(folder / f"{delivery.id}.ids")
-
-    return write
-
-
 def ids_in(folder: Path) -> Counter[int]:
     return Counter(int(word) for file in folder.glob("*.ids") for word in file.read_text().split())
 
@@ -46,14 +37,9 @@ def ids_of(handle: Handle, output: str = "out") -> Counter[Any]:
     return Counter(table.column("id").to_pylist() if table.num_rows else [])
 
 
-def tally(frame: DataFrame) -> DataFrame:
-    """For a dataframe operator that keeps state: how many ids end in each digit."""
-    return frame.groupBy((frame.id % 10).alias("digit")).count()
-
-
 def check_tallies(base: str, count: int) -> None:
     """`tallies` is the output behind it, of the ids up to `count`: each result came once, and the last ones are true."""
-    each = Counter((row["digit"], row["count"]) for row in read_output(base, "tallies").to_pylist())
+    each = Counter((row["digit"], row["count"]) for row in read_output(Store(base), "tallies").to_pylist())
     assert set(each.values()) == {1}, "a tick's results came twice"
     final = {digit: max(n for d, n in each if d == digit) for digit in range(10)}
     assert final == dict.fromkeys(range(10), count // 10)

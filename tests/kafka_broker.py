@@ -7,8 +7,8 @@ from parts import skip_or_fail
 from pyspark.sql import DataFrame, SparkSession
 
 from elastream.bench.broker import Broker, kafka_broker
-from elastream.engine.jars import KAFKA, folder_of
-from elastream.engine.kafka_admin import kafka_admin
+from elastream.engine.edges.kafka_admin import kafka_admin
+from elastream.engine.spark.jars import KAFKA, folder_of
 from elastream.errors import SettingError
 
 

@@ -3,7 +3,7 @@
     python mortal_driver.py FOLDER COUNT STEP
 
 It starts Spark and then waits for a line on its standard input before it runs anything. FOLDER holds base/, sink/ and in/, with the
-files of which half of the COUNT tuples come; the others are replayed. STEP is one of STEPS or `none`.
+files of which half of the COUNT tuples come; the others are replayed. STEP is one of these or `none`.
 A dataframe operator counts, in Spark's state, how many ids end in each digit.
 """
 
@@ -19,20 +19,22 @@ import pyarrow as pa
 from flows import files_by_delivery, ids_in, tally
 
 from elastream import Settings, Topology, groupings, run, sources
-from elastream.engine import tick_session
-from elastream.engine.driver import Driver
-from elastream.engine.measure import Tick
-from elastream.lanes import Ledger, Store
+from elastream.engine import session
+from elastream.engine.edges.query import EdgeQuery
+from elastream.engine.tick.loop import TickLoop
+from elastream.engine.tick.ports import Tick
+from elastream.lanes import Ledger
 from elastream.workload import constant
 
-STEPS = (
-    "before the tasks",
-    "in the tasks",
+TICK_STEPS = (
+    "after the works are sent",
+    "in the works",
     "before the commit",
     "in the commit",
     "after the commit",
     "in the clean-up",
 )
+BATCH_STEPS = ("before the commit of a batch", "after the commit of a batch")
 
 
 def die() -> None:
@@ -55,38 +57,53 @@ def after(ticks: int, original: Callable[..., Any], last_act: Callable[..., None
 
 def arm(step: str, ticks: int) -> None:
     """Make the driver die at this step, some ticks from now."""
-    send, commit, write, tidy = Driver._send, Ledger.commit, Store.write, Ledger.tidy
+    send, commit, append, tidy, batch = (
+        TickLoop._send,
+        Ledger.commit,
+        Ledger._append,
+        Ledger.tidy,
+        EdgeQuery._commit,
+    )
 
-    def send_and_die(self: Driver, warm: bool = False) -> None:
-        send(self, warm)
-        # The tasks of the tick are under way now, or will be while the JVM lives on for a moment.
-        die()
-
-    def write_half(self: Store, name: str, data: Any) -> None:
-        if name.startswith("ledger/"):
-            path = self.local_path / (name + ".unfinished")
-            path.write_bytes(bytes(data)[: len(bytes(data)) // 2])
+    def send_and_die(self: TickLoop, planned: Any, resized: Any) -> None:
+        send(self, planned, resized)
+        if planned.works:
+            # The hosts have them now, and live on for a moment.
             die()
+
+    def append_half(self: Ledger, record: bytes) -> None:
+        assert self._file is not None
+        self._file.write(record[: len(record) // 2])
+        die()
 
     def commit_and_die(self: Ledger, entry: Any) -> None:
         commit(self, entry)
         die()
 
+    def batch_and_die(*args: Any) -> None:
+        # Spark has not written down yet that the batch is over.
+        batch(*args)
+        die()
+
     match step:
-        case "before the tasks":
-            Driver._send = after(ticks, send, send_and_die)  # type: ignore[method-assign]
+        case "after the works are sent":
+            TickLoop._send = after(ticks, send, send_and_die)  # type: ignore[method-assign]
         case "before the commit":
             Ledger.commit = after(ticks, commit, lambda *args: die())  # type: ignore[method-assign]
         case "in the commit":
-            Store.write = after(ticks, write, write_half)  # type: ignore[method-assign]
+            Ledger._append = after(ticks, append, append_half)  # type: ignore[method-assign]
         case "after the commit":
             Ledger.commit = after(ticks, commit, commit_and_die)  # type: ignore[method-assign]
         case "in the clean-up":
             Ledger.tidy = after(ticks, tidy, lambda *args: die())  # type: ignore[method-assign]
+        case "before the commit of a batch":
+            EdgeQuery._commit = after(2, batch, lambda *args: die())  # type: ignore[method-assign]
+        case "after the commit of a batch":
+            EdgeQuery._commit = after(2, batch, batch_and_die)  # type: ignore[method-assign]
 
 
 def killer(order: Path, driver: int) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """An operator that kills the driver from within a task, once it is ordered to."""
+    """An operator that kills the driver from within a host, once it is ordered to."""
 
     def work(batch: pa.RecordBatch) -> pa.RecordBatch:
         if order.exists() and order.read_text() == str(driver):
@@ -109,25 +126,25 @@ def topology(folder: Path, count: int) -> Topology:
 
 def main() -> None:
     folder, count, step = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    arm(step, ticks=6)
-    # All tuples are due at once and short lanes let them through a few a tick, so that the run lasts as many ticks as
+    arm(step, ticks=40)
+    # All tuples are due at once and short lanes let them through a few at a time, so that the run lasts as many ticks as
     # the kills need, however long each takes.
-    settings = Settings(q_size=50)
-    spark = tick_session("local[4]", 4)
+    settings = Settings(q_size=400)
+    spark = session("local[6]")
     if not sys.stdin.readline():
         return
     handle = run(topology(folder, count), str(folder / "base"), spark=spark, settings=settings)
 
     def at_each_tick(tick: Tick) -> None:
         print(tick.number, flush=True)
-        if step == "in the tasks" and len(seen) == 6:
+        if step == "in the works" and len(seen) == 20:
             (folder / "order").write_text(str(os.getpid()))
         seen.append(tick.number)
 
     seen: list[int] = []
     handle.subscribe(at_each_tick)
     while handle.active and (
-        sum(ids_in(folder / "sink").values()) < count or handle.book.totals["tally"]["processed"] < count
+        sum(ids_in(folder / "sink").values()) < count or handle.state.totals["tally"].processed < count
     ):
         time.sleep(0.1)
     handle.stop()

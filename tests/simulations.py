@@ -1,4 +1,4 @@
-"""Small simulations: operators in a line, on ticks or tuple by tuple."""
+"""Small simulations: operators in a line, by the engine's turns or tuple by tuple."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,29 +6,25 @@ from typing import Any
 from elastream import Topology, groupings, sources
 from elastream.control import Observation, Proposal, Want
 from elastream.policies import make_policy
+from elastream.simulator.engine_works import EngineTurns
 from elastream.simulator.fidelity import Fidelity
 from elastream.simulator.model import Model, Node, make_model
 from elastream.simulator.profile import OperatorTimes
 from elastream.simulator.simulate import Simulated, simulate
-from elastream.simulator.spark_ticks import SparkTicks
 from elastream.simulator.storm_steps import StormSteps
 from elastream.topology import Grouping
 from elastream.workload import Arrivals
 
-TICKS = SparkTicks(
-    base_s=0.1,
-    task_s=0.005,
+TURNS = EngineTurns(
+    turn_s=0.0005,
+    receipt_s=0.0001,
+    work_s=0.0005,
     tuple_s=1e-5,
-    spread=0.0,
-    reads_at=0.6,
-    slots=64,
+    hop_s=0.0002,
     cores=16,
-    threads_tasks=32,
-    budget_s=0.2,
-    max_budget_s=0.6,
-    heartbeat_s=0.5,
-    elastic=True,
-    lane_s=0.002,
+    slots=64,
+    budget_s=0.05,
+    max_budget_s=1.0,
 )
 STORM = StormSteps(step_s=0.002, crowding=0.0)
 WAITS = OperatorTimes(0.01, cpu=0.0, spread=0.0)
@@ -63,7 +59,7 @@ def line(
     return make_model(graph, known, {"in": arrivals}, nodes=nodes, zipf=zipf)
 
 
-def sized(model: Model, policy: Any, system: Any = TICKS, fidelity: Any = Fidelity, **more: Any) -> Simulated:
+def sized(model: Model, policy: Any, system: Any = TURNS, fidelity: Any = Fidelity, **more: Any) -> Simulated:
     chosen = make_policy(policy) if isinstance(policy, str) else policy
     seconds = more.pop("seconds", 1000.0)
     return simulate(

@@ -16,7 +16,7 @@ from elastream.apps.dns_payload import dns_payload
 from elastream.apps.payload_files import MOST_ENTRIES, read_names
 from elastream.apps.tweet_parsing import PARSED, parse_tweets
 from elastream.apps.tweet_payload import tweet_payload
-from elastream.engine.functions import apply
+from elastream.engine.worker.functions import apply
 from elastream.errors import SettingError
 from elastream.topology import DUE, Kind, Operator, OperatorName, Replicas, parse_schema, stored
 
@@ -134,5 +134,5 @@ def test_a_broken_document_fails_only_its_own_tuple() -> None:
     operator = Operator(OperatorName("parse"), Kind.BATCH, parse_tweets, PARSED, Replicas(1, 1, 1))
     parsed = apply(operator, batch)
     assert [failure.row["id"] for failure in parsed.failures] == sorted(broken)
-    assert parsed.batch.column("id").to_pylist() == [n for n in range(40) if n not in broken]
-    assert parsed.batch.column(DUE).cast(pa.int64()).to_pylist() == [n * 10 for n in range(40) if n not in broken]
+    assert parsed.batches[0].column("id").to_pylist() == [n for n in range(40) if n not in broken]
+    assert parsed.batches[0].column(DUE).cast(pa.int64()).to_pylist() == [n * 10 for n in range(40) if n not in broken]

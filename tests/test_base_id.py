@@ -1,15 +1,15 @@
-"""A worker sees whether it looks at the driver's base, and says so before it reads or writes there."""
+"""A host sees whether it looks at the driver's base, and says so before it reads or writes there."""
 
+import socket
 from pathlib import Path
 
 import pytest
 from flows import numbers
 
 from elastream import Settings
-from elastream.engine.base_id import base_id, check_base
-from elastream.engine.program import Program
-from elastream.engine.task import run_task
-from elastream.engine.work import TaskWork
+from elastream.engine.worker.base_id import base_id, check_base
+from elastream.engine.worker.host import Host
+from elastream.engine.worker.program import Program
 from elastream.errors import BaseUnusable
 from elastream.lanes import Store
 
@@ -29,10 +29,10 @@ def test_a_machine_without_the_base_or_with_another_one_there_is_named(tmp_path:
         check_base(here, base_id(driver))
 
 
-def test_a_task_on_such_a_machine_does_nothing_and_its_receipt_says_why(tmp_path: Path) -> None:
+def test_a_host_on_such_a_machine_does_not_begin(tmp_path: Path) -> None:
     graph = numbers(1).output("out", after="in").build()
     program = Program(graph, Settings(), str(tmp_path), "the-drivers")
-    receipt = run_task(program, Store(str(tmp_path)), TaskWork(1, 0.0, {}, {}, {}))
-    assert receipt.error is not None and receipt.error["type"] == "BaseUnusable"
-    assert "does not see it" in receipt.error["message"]
+    here, there = socket.socketpair()
+    with here, there, pytest.raises(BaseUnusable, match="does not see it"):
+        Host(0, here, program, Store(str(tmp_path))).run()
     assert not list(tmp_path.iterdir())

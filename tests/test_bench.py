@@ -25,7 +25,9 @@ def test_the_quick_benchmark_measures_every_goal_and_writes_its_report(tmp_path:
     assert json.loads((tmp_path / "engine.json").read_text()) == document
     goals = {goal["name"]: goal for goal in document["goals"]}
     assert len(goals) == 6
-    assert all(goal["measured"] > 0 for goal in goals.values())
+    assert all(goal["measured"] >= 0 for goal in goals.values())
+    # Nothing may be lost by a rescale, but a pause of nothing is what is aimed at.
+    assert sum(goal["measured"] == 0 for goal in goals.values()) <= 1
     assert "part 1 of" in done.stderr and "left" in done.stderr
     text = (tmp_path / "engine.md").read_text()
     assert all(name in text for name in goals)

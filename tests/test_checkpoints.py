@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from elastream.engine.checkpoints import Checkpoint
+from elastream.engine.edges.checkpoint import Checkpoint
 from elastream.errors import BaseUnusable
 
 FILES = ("offsets/0", "commits/0", "state/0/0/1.delta")

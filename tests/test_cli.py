@@ -1,6 +1,7 @@
 """The command line, as a person types it: exit codes, one-line errors, reports, signals."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from rich.console import Console
 from elastream.cli.live import view
 from elastream.cli.main import main
 from elastream.control import Observation, OperatorObservation
-from elastream.engine.noise import without_noise
+from elastream.engine.spark.stderr_filter import without_noise
 from elastream.scoring import Record, Rescale
 
 APP = """
@@ -98,24 +99,32 @@ def test_run_prints_one_json_document_and_audit_agrees(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     audited = subprocess.run(elastream("audit", base, "--json"), capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(audited.stdout)["finished"] == 800
-    segment = next((tmp_path / "base" / "ledger").glob("entry-*"))
+    segment = next((tmp_path / "base" / "ledger").glob("*.log"))
     segment.write_bytes(b"not what it was")
     broken = subprocess.run(elastream("audit", base), capture_output=True, text=True, timeout=60, check=False)
     assert broken.returncode == 1
     assert "problem" in broken.stdout and segment.name in broken.stdout.replace("\n", "")
 
 
-def test_sigterm_stops_at_a_tick_boundary_with_the_report_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("to", ["the group", "all processes"])
+def test_sigterm_stops_at_a_tick_boundary_with_the_report_written(tmp_path: Path, to: str) -> None:
+    """To the group, as `timeout` sends it; to Spark's processes too, as systemd does."""
     base, report = tmp_path / "base", tmp_path / "report"
     words = ["run", app_file(tmp_path, 600), "--base", str(base), "--report", str(report)]
-    with subprocess.Popen(elastream(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(
+        elastream(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
         until = time.monotonic() + 90
-        while len(list(base.glob("ledger/entry-*"))) < 8:
+        while sum(log.stat().st_size for log in base.glob("ledger/*.log")) < 10_000:
             assert process.poll() is None and time.monotonic() < until
             time.sleep(0.1)
-        process.send_signal(signal.SIGTERM)
+        children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True, check=True).stdout
+        os.killpg(process.pid, signal.SIGTERM)
+        for child in children.split() if to == "all processes" else ():
+            os.kill(int(child), signal.SIGTERM)
         said = process.communicate(timeout=60)[0]
     assert process.returncode == 0, said
+    assert "Traceback" not in said
     events = json.loads((report / "report.json").read_text())["events"]
     assert events["entered"] == events["finished"] + events["dropped"] + events["queued"] > 0
     assert "from a file" in said and "tick" in said
@@ -133,7 +142,7 @@ def test_the_live_view_shows_operators_replicas_queues_rates_and_changes() -> No
     console = Console(width=120, record=True, force_terminal=True)
     console.print(view(seen, record))
     text = console.export_text()
-    assert "tick 42 (100 ms)   in 250/s   out 200/s   queued 123   dropped 0   latency 0.25 s, p95 0.50 s" in text
+    assert "tick 42 (100 ms)   in 250/s   out 200/s   queued 123   dropped 0   latency 250 ms, p95 500 ms" in text
     row = next(line for line in text.splitlines() if "work" in line)
     assert [cell.strip() for cell in row.strip("│ ").split("│")] == [
         "work",

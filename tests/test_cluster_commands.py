@@ -10,7 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 from flows import wait_for
-from spark_cluster import Cluster
+
+from elastream.testing.spark_cluster import Cluster
 
 HERE = Path(__file__).parent
 PATIENCE_S = 180

@@ -3,6 +3,7 @@
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from elastream.control import (
     read_journal,
 )
 from elastream.control import journal as journal_module
+from elastream.control.analyze import analyze
 from elastream.control.guards import within_slots
 from elastream.control.plan import plan
 from elastream.errors import Damaged, SettingError
@@ -89,8 +91,7 @@ def test_a_dry_run_only_advises() -> None:
 
 
 def test_all_slots_together_are_shared_out_fairly() -> None:
-    seen = calm(replicas=2, slots=7)
-    decisions = decide(seen, Guards(), Want("a", 8, ""), Want("b", 3, ""))
+    decisions = decide(calm(replicas=2), Guards(slots=7), Want("a", 8, ""), Want("b", 3, ""))
     assert [(d.after, d.vetoes) for d in decisions] == [(4, ("slots: 7 in all",)), (3, ())]
 
 
@@ -163,6 +164,8 @@ class Broken:
         (Proposal((Want("a", 2, ""), Want("a", 3, ""))), "operator 'a' is named twice"),
         (Proposal(("a",)), "expected a Want, got str"),  # type: ignore[arg-type]
         (Proposal(None), "expected a Proposal with a tuple of wants"),  # type: ignore[arg-type]
+        (Proposal((), restart=np.bool_(True)), "expected restart to be True or False, got bool"),  # type: ignore[arg-type]
+        (Proposal((), restart=np.array([1, 0])), "expected restart to be True or False, got ndarray"),  # type: ignore[arg-type]
         (Proposal((Want("a", 2, "", need="1.5"),)), "a number or None, got '1.5'"),  # type: ignore[arg-type]
         (Proposal((Want("a", 2, "", need=float("nan")),)), "a number or None, got nan"),
         (Proposal((Want("a", 2, 7),)), "expected a reason in words, got 7"),  # type: ignore[arg-type]
@@ -179,6 +182,17 @@ def test_a_policy_that_fails_is_reported_and_the_sizes_stay(answer: object, said
     assert entry is not None and entry.error is not None
     assert said in entry.error
     assert entry.decisions == () and plant.applied == []
+
+
+def test_ctrl_c_inside_a_policy_ends_a_simulation_and_is_no_answer() -> None:
+    class Interrupted:
+        name, start = "interrupted", None
+
+        def propose(self, observation: Observation) -> Proposal:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        analyze(Interrupted(), calm())
 
 
 def test_a_policy_that_thinks_too_long_holds_nothing_up_and_is_taken_up_again_later() -> None:

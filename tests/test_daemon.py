@@ -28,7 +28,7 @@ def test_a_worker_is_born_with_all_the_modules_that_a_task_needs(tmp_path: Path)
     """Else every new worker imports them for itself, and a rescale waits for that."""
     (tmp_path / "born.py").write_text(SCRIPT)
     subprocess.run([sys.executable, "born.py"], cwd=tmp_path, check=True, timeout=180)
-    listed = "import sys, elastream.engine.daemon; print('\\n'.join(sys.modules))"
+    listed = "import sys, elastream.engine.spark.daemon; print('\\n'.join(sys.modules))"
     preloaded = subprocess.run(
         [sys.executable, "-c", listed], capture_output=True, text=True, check=True
     ).stdout.split()

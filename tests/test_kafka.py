@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from elastream import Settings, Topology, kafka, run, sinks, sources
 from elastream.bench.broker import Broker
-from elastream.engine.jars import CACHE
-from elastream.engine.kafka_admin import kafka_admin
-from elastream.engine.measure import Tick
-from elastream.engine.writers import Write
+from elastream.engine.edges.kafka_admin import kafka_admin
+from elastream.engine.edges.spark_sink import Write
+from elastream.engine.spark.jars import CACHE
+from elastream.engine.tick.ports import Tick
 from elastream.errors import OperatorFailed, SettingError, TopologyError
 
 HERE = Path(__file__).parent
@@ -102,7 +102,7 @@ def test_a_source_can_begin_at_a_time_and_tuples_are_due_at_their_records_time(
         rows = handle.output("out").to_pylist()
     assert Counter(row["id"] for row in rows) == Counter(range(50, 80))
     # The oldest has waited in the topic since before the run was started.
-    waited_s = max(tick.settled.latencies.max_s for tick in ticks)
+    waited_s = max(tick.result.latencies.max_s for tick in ticks)
     oldest = min(row["timestamp"] for row in rows).timestamp()
     assert waited_s == pytest.approx(ticks[-1].ended_s - oldest, abs=3.0)
 
@@ -118,7 +118,7 @@ def test_intake_is_bounded_in_every_tick_and_what_is_behind_waits_in_front_of_th
     brought: list[float] = []
 
     def at_each_tick(tick: Tick) -> None:
-        brought.append(tick.settled.counts.get("in", {}).get("processed", 0))
+        brought.append(tick.counts("in").processed)
         seen.append(handle.observe(0.0).operators["in"])
 
     with run(flow, str(tmp_path), spark=spark, policy="psps", td_s=1.0, benchmark_s=0) as handle:
@@ -155,7 +155,7 @@ def test_each_of_several_sources_has_its_own_lag(spark: SparkSession, broker: Br
         handle.subscribe(lambda tick: seen.append((tick, handle.observe(0.0).operators)))
         wait_for(lambda: len(seen) > 5)
     tick, operators = next((tick, its) for tick, its in seen if its["one"].lag)
-    read = sum(earlier.settled.counts["one"]["processed"] for earlier, _ in seen if earlier.number <= tick.number)
+    read = sum(earlier.counts("one").processed for earlier, _ in seen if earlier.number <= tick.number)
     assert operators["rate"].lag == {} and set(operators["one"].lag) == {f"{one}-0"}
     assert operators["one"].queued == 40 - read and operators["two"].queued == 60 - read
     assert operators["two"].lag == {f"{two}-0": operators["two"].queued + 2}
@@ -228,7 +228,7 @@ def test_a_broker_killed_and_restarted_in_mid_run_loses_and_doubles_nothing(
     flow.batch("a", same, after="in", replicas=2).batch("b", same, after="a", replicas=2)
     flow.sink("out", sinks.kafka(broker.servers, left), after="b", replicas=2)
     with run(flow, str(tmp_path), spark=spark) as handle:
-        wait_for(lambda: handle.book.totals.get("out", {}).get("finished", 0) > 500)
+        wait_for(lambda: handle.totals("out").finished > 500)
         broker.kill()
         broker.start()
         finish(handle, 120)
@@ -244,7 +244,9 @@ def test_a_killed_driver_writes_again_what_it_had_written_and_a_reader_with_our_
     came, left = topic(spark, broker), topic(spark, broker, 2)
     put_ids(spark, broker.servers, came, 0, 2000)
     command = [sys.executable, str(HERE / "mortal_copier.py"), str(tmp_path), broker.servers, came, left]
-    killed = subprocess.run([*command, "before the commit"], capture_output=True, text=True, timeout=120, check=False)
+    killed = subprocess.run(
+        [*command, "before the commit of a delivery"], capture_output=True, text=True, timeout=120, check=False
+    )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     ended = subprocess.run([*command, "none"], capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
@@ -415,7 +417,7 @@ def test_a_topic_that_was_written_twice_is_read_once_by_the_next_topology(
     flow.source("in", sources.kafka(broker.servers, came, "id long", end="latest", once=True, most_per_tick=30))
     flow.batch("work", same, after="in", replicas=2).output("out", after="work")
     with run(flow, str(tmp_path), spark=spark) as handle:
-        wait_for(lambda: handle.book.totals.get("in", {}).get("entered", 0) > 110)
+        wait_for(lambda: handle.totals("in").entered > 110)
         handle.stop()
     with run(flow, str(tmp_path), spark=spark) as handle:
         finish(handle)

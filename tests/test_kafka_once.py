@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elastream import kafka
-from elastream.engine.room import MOST_ROWS
+from elastream.rules import MOST_ROWS
 
 
 @given(st.data())

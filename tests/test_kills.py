@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flows import check_tallies, each_once, ids_in
-from mortal_driver import STEPS
+from mortal_driver import BATCH_STEPS, TICK_STEPS
 
 from elastream.lanes import Store, audit
 
 HERE = Path(__file__).parent
+
+STEPS = (*BATCH_STEPS, *TICK_STEPS) if "ELASTREAM_KILLS" in os.environ else (*BATCH_STEPS, "in the commit")
+"""The steps of a tick are killed without Spark too, in test_kills_local.py, where a driver starts in a second."""
 
 KILLS = int(os.environ.get("ELASTREAM_KILLS", "1"))
 """How often a driver is killed at a random moment besides. A driver takes long to start: more are for those who have the time."""
@@ -69,7 +72,7 @@ def check(folder: Path, count: int) -> None:
 def test_a_driver_killed_at_every_step_of_a_tick_and_at_random_moments_loses_and_doubles_nothing(
     tmp_path: Path,
 ) -> None:
-    count = 14_000 + 2_000 * KILLS
+    count = 2_000 * (len(STEPS) - 1) + 2_000 * KILLS
     prepared(tmp_path, count)
     drivers = Drivers(tmp_path, count, [*STEPS, *["none"] * (KILLS + 1)])
     for step in STEPS:

@@ -1,15 +1,11 @@
-"""The queue of a lane, and the book of all of them beside plain lists."""
-
-import json
-from itertools import count
+"""The queue of a lane."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from lanes_on_disk import PATIENT, Row, as_json, rows_of, slice_of
+from lanes_on_disk import PATIENT, Row, rows_of, slice_of
 
-from elastream.lanes import Appended, Book, Entry, LaneId, LaneQueue
+from elastream.lanes import LaneQueue
 
 
 @PATIENT
@@ -54,83 +50,12 @@ def test_looking_at_a_lane_takes_nothing_and_cuts_nothing() -> None:
     assert list(queue.slices) == [slice_of("seg", 0, 5)]
 
 
-class BookAgainstLists(RuleBasedStateMachine):
-    """The book beside plain lists of rows, one list a lane."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.book = Book()
-        self.lists: dict[LaneId, list[Row]] = {}
-        self.consumed: dict[LaneId, int] = {}
-        self.entered = 0
-        self.offsets = count()
-        self.all_freed: list[str] = []
-
-    @rule(
-        writes=st.lists(
-            st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.integers(1, 5), st.integers(0, 1)), max_size=6
-        ),
-        takes=st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.integers(1, 9)), max_size=4),
-    )
-    def tick(self, writes: list[tuple[str, int, int, int]], takes: list[tuple[str, int, int]]) -> None:
-        tick = self.book.tick + 1
-        before = self._segments()
-        appended = tuple(
-            Appended(operator, lane, slice_of(f"{tick}-{segment}", next(self.offsets), rows))
-            for operator, lane, rows, segment in writes
-        )
-        for operator, lane, piece in appended:
-            self.lists.setdefault(LaneId(operator, lane), []).extend(rows_of([piece]))
-            self.entered += piece.rows
-        consumed = []
-        for operator, lane, rows in takes:
-            queue = self.lists.setdefault(LaneId(operator, lane), [])
-            rows = min(rows, len(queue))
-            del queue[:rows]
-            self.consumed[LaneId(operator, lane)] = self.consumed.get(LaneId(operator, lane), 0) + rows
-            consumed.append((operator, lane, rows))
-        counts: dict[str, dict[str, float]] = {"a": {"entered": sum(a.slice.rows for a in appended)}}
-        entry = Entry(tick, "run", tick, float(tick), tuple(consumed), appended, counts=counts, plan={"n": tick})
-        freed = self.book.apply(entry)
-        assert len(set(freed)) == len(freed)
-        assert set(freed) == (before | {a.slice.segment for a in appended}) - self._segments()
-        self.all_freed += freed
-
-    @rule()
-    def reload(self) -> None:
-        stored = json.loads(json.dumps(self.book.to_json()))
-        self.book = Book.from_json(stored)
-        assert as_json(self.book) == stored
-
-    @rule(skipped=st.integers(2, 5))
-    def an_entry_out_of_turn_is_refused(self, skipped: int) -> None:
-        with pytest.raises(ValueError, match=rf"entry {self.book.tick + skipped} after {self.book.tick}"):
-            self.book.apply(Entry(self.book.tick + skipped, "run", 0, 0.0))
-
-    @invariant()
-    def the_same_rows_wait_in_the_same_order(self) -> None:
-        for lane, rows in self.lists.items():
-            queue = self.book.queue(lane)
-            assert rows_of(queue.peek(10**6)) == rows
-            assert len(queue) == len(rows)
-            assert queue.consumed == self.consumed.get(lane, 0)
-        for operator in "ab":
-            assert self.book.queued(operator) == sum(
-                len(q) for lane, q in self.lists.items() if lane.operator == operator
-            )
-
-    @invariant()
-    def segments_in_use_are_those_of_which_rows_wait(self) -> None:
-        assert self.book.segments() == self._segments()
-        assert len(set(self.all_freed)) == len(self.all_freed)
-
-    @invariant()
-    def totals_add_up(self) -> None:
-        assert self.book.totals.get("a", {}).get("entered", 0) == self.entered
-
-    def _segments(self) -> set[str]:
-        return {row[0] for rows in self.lists.values() for row in rows}
-
-
-TestBookAgainstLists = BookAgainstLists.TestCase
-TestBookAgainstLists.settings = settings(PATIENT, max_examples=25, stateful_step_count=25)
+@PATIENT
+@given(st.lists(st.integers(1, 6), max_size=10), st.integers(0, 30), st.integers(0, 400))
+def test_a_portion_is_as_much_as_fits_and_at_least_the_first_batch(sizes: list[int], rows: int, size: int) -> None:
+    queue = LaneQueue()
+    for number, piece_rows in enumerate(sizes):
+        queue.append(slice_of("seg", number, piece_rows))
+    # Every batch has 64 bytes.
+    batches = max(1, size // 64)
+    assert queue.portion(rows, size) == min(rows, sum(sizes[:batches]))

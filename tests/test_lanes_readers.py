@@ -1,10 +1,12 @@
 """Readers of outputs: how far they have come, and that they see only what is committed."""
 
-from lanes_on_disk import numbered, rows_of
+import pytest
+from lanes_on_disk import Scoring, numbered, rows_of, write
 
-from elastream.lanes import Book, Entry, LaneId, Ledger, Store
-from elastream.lanes.readers import Follower, acknowledge, acknowledged
-from elastream.lanes.segments import encode_schema, write_segments
+from elastream.errors import Damaged
+from elastream.lanes import Entry, LaneId, Store
+from elastream.lanes.readers import OutputReader, acknowledge, acknowledged, read_output
+from elastream.lanes.segments import encode_schema
 
 
 def test_an_output_is_kept_until_its_slowest_reader_has_it(store: Store) -> None:
@@ -18,16 +20,49 @@ def test_an_output_is_kept_until_its_slowest_reader_has_it(store: Store) -> None
 
 
 def test_a_reader_sees_only_what_is_committed(store: Store) -> None:
-    ledger, book = Ledger(store), Book()
-    appended, schemas = write_segments(store, 0, {LaneId("table", 0): [numbered(0, 10)]})
-    assert Follower(store).waiting("table").slices == ()
-    texts = {key: encode_schema(schema) for key, schema in schemas.items()}
-    for entry in (
-        Entry(0, "run", 0, 0.0, (), tuple(appended), texts),
-        Entry(1, "run", 1, 0.0, (("table", 0, 4),)),
-    ):
-        ledger.commit(entry)
-        book.apply(entry)
-    seen = Follower(store).waiting("table")
-    assert (seen.first, seen.stop, seen.schemas) == (4, 10, texts)
-    assert rows_of(list(seen.slices)) == rows_of(list(book.queue(LaneId("table", 0)).slices))
+    reader = OutputReader(store)
+    assert reader.backlog("table").slices == ()
+    driver = Scoring(store)
+    driver.tick(entering=5, scored=0)
+    write(driver.writer, {LaneId("table", 0): [numbered(0, 10)]}, frozenset({"table"}))
+    assert reader.backlog("table").slices == ()
+    driver.tick(entering=5, scored=3)
+    found = reader.backlog("table")
+    assert (found.first, found.stop) == (0, 6)
+    assert rows_of(list(found.slices)) == rows_of(list(driver.state.queue(LaneId("table", 0)).slices))
+    assert list(found.schemas.values()) == [encode_schema(numbered(0, 1).schema)]
+
+
+def test_a_backlog_begins_where_the_readers_have_read_to(store: Store) -> None:
+    driver = Scoring(store)
+    driver.tick(entering=10, scored=0)
+    driver.tick(entering=0, scored=2)
+    driver.tick(entering=0, scored=3)
+    reader = OutputReader(store)
+    assert (reader.backlog("table").first, reader.backlog("table").stop) == (0, 10)
+    number = driver.state.entry + 1
+    driver.commit(Entry(number, 0.0, [("table", 0, 5)]))
+    found = reader.backlog("table")
+    assert (found.first, found.stop) == (5, 10)
+    assert [(piece.first, piece.rows) for piece in found.slices] == [(1, 5)]
+
+
+def test_all_that_waits_in_an_output_is_read(store: Store) -> None:
+    assert read_output(store, "table").num_rows == 0
+    driver = Scoring(store)
+    driver.tick(entering=10, scored=0)
+    driver.tick(entering=0, scored=2)
+    driver.tick(entering=0, scored=3)
+    table = read_output(store, "table")
+    assert table.column("id").to_pylist() == [0, 1, 2, 3, 0, 1, 2, 3, 4, 5]
+    assert table.column("word").to_pylist()[-1] == "w5"
+
+
+def test_an_output_of_which_a_segment_is_gone_says_which(store: Store) -> None:
+    driver = Scoring(store)
+    driver.tick(entering=10, scored=0)
+    driver.tick(entering=0, scored=2)
+    (segment,) = {piece.segment for piece in driver.state.queue(LaneId("table", 0)).slices}
+    store.delete([f"segments/{segment}"])
+    with pytest.raises(Damaged, match=f"segment segments/{segment} in .*: it is gone"):
+        read_output(store, "table")

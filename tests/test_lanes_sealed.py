@@ -43,8 +43,8 @@ def test_a_sealed_document_that_was_cut_short_is_damaged(left: int) -> None:
 
 
 def test_a_document_of_another_kind_or_version_is_told_apart() -> None:
-    with pytest.raises(Damaged, match="expected an elastream-entry, got 'elastream-book'"):
-        unseal("entry", seal("book", {}), "here")
+    with pytest.raises(Damaged, match="expected an elastream-entry, got 'elastream-reader'"):
+        unseal("entry", seal("reader", {}), "here")
     newer = seal("entry", {}).replace(b'"version": 1', b'"version": 9')
     with pytest.raises(Damaged, match="version 9, this Elastream reads 1; use the version that wrote it"):
         unseal("entry", newer, "here")

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from elastream.engine.masters import check_master, is_local, is_on_loopback
+from elastream.engine.spark.masters import check_master, is_local, is_on_loopback
 from elastream.errors import SettingError
 
 

@@ -89,12 +89,11 @@ def test_the_replicas_for_the_peak_serve_its_interval_without_a_queue() -> None:
         work=[served(5, 50, 50, 1.0), served(10, 500, 250, 5.0), served(15, 50, 300, 6.0)],
     )
     pools = {"work": 8}
-    assert replicas_for_peak(made, ("source",), pools, {"work": 1.0}, 5.0) == 2
-    assert replicas_for_peak(made, ("source",), pools, {"work": 0.5}, 5.0) == 4
-    assert replicas_for_peak(made, ("source",), {"work": 3}, {"work": 0.5}, 5.0) == 3
-    # Nothing is known of the share, or nothing came: all that there are.
-    assert replicas_for_peak(made, ("source",), pools, {}, 5.0) == 8
-    assert replicas_for_peak(series(), ("source",), pools, {"work": 1.0}, 5.0) == 8
+    assert replicas_for_peak(made, ("source",), pools, 5.0) == 2
+    assert replicas_for_peak(made, ("source",), {"work": 1}, 5.0) == 1
+    # Nothing came, or nothing was served: all that there are.
+    assert replicas_for_peak(series(), ("source",), pools, 5.0) == 8
+    assert replicas_for_peak(made, ("source",), {"work": 8, "idle": 3}, 5.0) == 5
 
 
 def test_health_is_processed_per_received() -> None:

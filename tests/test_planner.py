@@ -1,257 +1,304 @@
-"""Plans, without Spark: how much each lane gets, which lanes share a task, and what full lanes hold back."""
+"""Planning without hosts: how much each lane gets, which lanes share a work, and what full lanes hold back."""
 
-import json
-from dataclasses import replace
+from collections import Counter
+from typing import Any
 
-import pyarrow as pa
 import pytest
-from flows import numbers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastream import Settings, Topology, groupings, sinks, sources
+from elastream import Settings, Topology, groupings, rules, sources
 from elastream.control import ReplicaObservation
-from elastream.engine.base_id import base_id
-from elastream.engine.estimates import Estimates
-from elastream.engine.first_plan import continued_plan
-from elastream.engine.frame_plan import make_again, make_frames, taken
-from elastream.engine.loads import Loads
-from elastream.engine.planner import FIRST_TRY, SHARED_TASK_S, Plan, make_plan, make_tasks, make_writes
-from elastream.engine.program import Program
-from elastream.engine.task import take_lane
-from elastream.engine.work import LaneWork, OperatorReceipt, Receipt, TaskWork
-from elastream.lanes import Appended, Book, Entry, LaneId, Slice, Store
-from elastream.lanes.segments import SchemaId, encode_schema, write_segments
+from elastream.engine import messages
+from elastream.engine.messages import LaneReceipt, LaneRows, LaneWork, Receipt, Receipts, Works
+from elastream.engine.tick.estimates import Estimates
+from elastream.engine.tick.lane_loads import LaneLoads
+from elastream.engine.tick.planner import NextWorks, Planner
+from elastream.engine.tick.roster import Roster, Seats
+from elastream.lanes import Appended, Entry, LaneId, LedgerState, SchemaId, Slice
 from elastream.testing import observation, operator, source
-from elastream.topology import DUE, Graph, stored
+from elastream.topology import Graph
 from elastream.workload import constant
 
+WALL_S = 1000.0
 
-def graph(grouping: groupings.Grouping = groupings.shuffle) -> Graph:
+
+def graph(grouping: groupings.Grouping = groupings.shuffle, waits: bool = False) -> Graph:
     flow = Topology("plan").source("in", sources.replay(constant(1000, 60)))
-    flow.batch("a", lambda b: b, after="in", replicas=(1, 8), start=2)
-    flow.batch("b", lambda b: b, after="a", grouping=grouping, replicas=(1, 8), start=4)
-    return flow.output("out", after="b").build()
+    flow.map("a", lambda row: row, after="in", replicas=(1, 8), start=2, waits=waits)
+    flow.map("b", lambda row: row, after="a", grouping=grouping, replicas=(1, 8), start=4)
+    flow.sink("end", lambda batch, delivery: None, after="b", replicas=2)
+    return flow.build()
 
 
-ACTIVE: dict[str, tuple[int, ...]] = {"a": (0, 1), "b": (0, 1, 2, 3), "out": (0,)}
+def appended(name: str, lane: int, rows: int, offset: int = 0) -> Appended:
+    return Appended(name, lane, Slice("h1-000001.arrow", offset, 10, 0, SchemaId("s"), 0, rows))
 
 
-def book(**queued: dict[int, int]) -> Book:
-    """A book in which so many tuples wait: book(a={0: 100})."""
-    made = Book()
-    pieces = [
-        Appended(name, lane, Slice("000000000000-x.arrow", lane * 10, 10, 0, SchemaId("s"), 0, rows))
-        for name, lanes in queued.items()
-        for lane, rows in lanes.items()
-    ]
-    made.apply(
-        Entry(
-            0, "run", 0, 0.0, (), tuple(pieces), {SchemaId("s"): "schema"}, sources={"in": {"origin_s": 0.0, "next": 0}}
-        )
-    )
-    return made
+def state_with(**queued: dict[int, int]) -> LedgerState:
+    """A state in which so many tuples wait: state_with(a={0: 100}); the source is read to its end."""
+    state = LedgerState()
+    pieces = [appended(name, lane, rows) for name, lanes in queued.items() for lane, rows in lanes.items() if rows]
+    sizes = {"a": 2, "b": 4, "end": 2}
+    replay = {"in": {"origin_s": WALL_S, "next": 60_000, "open": []}}
+    state.apply(Entry(0, WALL_S, appended=pieces, sizes=sizes, sources=replay, schemas={SchemaId("s"): "schema"}))
+    return state
 
 
-def plan_for(
-    state: Book, estimates: Estimates, settings: Settings | None = None, slots: int = 64, g: Graph | None = None
-) -> Plan:
-    return make_plan(g or graph(), settings or Settings(), state, estimates, ACTIVE, slots, now_s=1.0)
+def planner_for(
+    state: LedgerState, service_s: dict[str, float], limits: Settings | None = None, hosts: int = 2, **how: Any
+) -> Planner:
+    made = graph(**how)
+    estimates = Estimates({name: (seconds, 1.0) for name, seconds in service_s.items()})
+    planner = Planner(made, limits or Settings(), state, estimates, LaneLoads(made, state, 1.0))
+    for host in range(hosts):
+        planner.came(Seats(host, f"h{host}"))
+    planner.replays.begin(WALL_S)
+    planner.begin(0.0)
+    return planner
+
+
+def taken(planned: NextWorks) -> dict[tuple[str, int], int]:
+    works = [work for works in planned.works.values() for work in works if isinstance(work, LaneWork)]
+    return {
+        (work.operator, rows.lane): sum(piece.rows for piece in rows.slices) for work in works for rows in work.lanes
+    }
 
 
 def test_a_lane_gets_what_its_operator_serves_in_the_budget() -> None:
-    plan = plan_for(book(a={0: 10_000, 1: 5}), Estimates({"a": 0.0001}), Settings(budget_s=0.2, max_budget_s=0.2))
-    assert plan.takes == (("a", 0, 2000), ("a", 1, 5))
+    planner = planner_for(state_with(a={0: 10_000, 1: 900}), {"a": 0.0001}, Settings(budget_s=0.2))
+    assert taken(planner.plan(0.0, WALL_S)) == {("a", 0): 2000, ("a", 1): 900}
 
 
-def test_an_operator_never_timed_is_tried_with_a_few_tuples() -> None:
-    assert plan_for(book(a={0: 10_000}), Estimates()).takes == (("a", 0, FIRST_TRY),)
+def test_an_operator_never_timed_is_tried_with_a_few_tuples_the_first_of_them_alone() -> None:
+    planned = planner_for(state_with(a={0: 10_000}), {}).plan(0.0, WALL_S)
+    assert taken(planned) == {("a", 0): rules.FIRST_TRY}
+    [work] = next(iter(planned.works.values()))
+    assert isinstance(work, LaneWork) and work.chunk == 1
 
 
 def test_a_tuple_slower_than_the_budget_is_still_served() -> None:
-    assert plan_for(book(a={0: 10}), Estimates({"a": 30.0})).takes == (("a", 0, 1),)
+    assert taken(planner_for(state_with(a={0: 10}), {"a": 30.0}).plan(0.0, WALL_S)) == {("a", 0): 1}
 
 
-def test_the_budget_grows_with_the_backlog_and_has_a_limit() -> None:
-    settings = Settings(budget_s=0.2, max_budget_s=0.6)
-    budgets = [
-        plan_for(book(a={0: rows}), Estimates({"a": 0.001}), settings).budget_s for rows in (10, 800, 2000, 10_000_000)
-    ]
-    assert budgets == [0.2, 0.2, 0.5, 0.6]
+@pytest.mark.parametrize(("turn_s", "budget_s"), [(0.0, 0.05), (0.001, 0.05), (0.02, 0.4), (0.5, 1.0)])
+def test_a_slow_driver_or_storage_makes_works_longer_up_to_a_limit(turn_s: float, budget_s: float) -> None:
+    assert rules.budget(0.05, 1.0, turn_s) == pytest.approx(budget_s)
 
 
-def test_more_work_than_slots_can_do_in_the_budget_is_cut_evenly() -> None:
-    state = book(b=dict.fromkeys(range(4), 1000))
-    plan = plan_for(state, Estimates({"b": 0.001}), Settings(budget_s=0.2, max_budget_s=0.2), slots=2)
-    assert plan.takes == tuple(("b", lane, 100) for lane in range(4))
+def test_a_lane_has_at_most_one_work_under_way_and_a_quiet_one_waits_for_its_pace() -> None:
+    state = state_with(a={0: 100})
+    planner = planner_for(state, {"a": 0.00001})
+    assert taken(planner.plan(0.0, WALL_S)) == {("a", 0): 100}
+    state.apply(Entry(1, WALL_S, appended=[appended("a", 0, 5, 10)]))
+    planner.filled([LaneId("a", 0)], 0.001)
+    assert not planner.plan(0.001, WALL_S).works, "a work of this lane is under way"
+    [work] = planner.under_way
+    state.apply(Entry(2, WALL_S, consumed=[("a", 0, 100)]))
+    planner.done(work, 0.002)
+    assert not planner.plan(0.002, WALL_S).works, "the lane had a work two milliseconds ago, and has little to do"
+    assert taken(planner.plan(rules.LANE_PACE_S, WALL_S)) == {("a", 0): 5}
 
 
-def test_lanes_with_little_work_share_tasks_and_those_with_much_do_not() -> None:
-    state = book(a={0: 100, 1: 100}, b=dict.fromkeys(range(4), 10))
-    plan = plan_for(state, Estimates({"a": 0.001, "b": 0.00001, "in": 0.00001}))
-    tasks = make_tasks(graph(), plan, state, tick=1, cores=2)
-    shares = sorted(sorted((work.operator, work.lane) for work in task.lanes) for task in tasks)
-    assert shares == [[("a", 0)], [("a", 1)], [("b", lane) for lane in range(4)]]
-    assert sum(len(task.sources) for task in tasks) == 1
+def test_a_lane_with_enough_to_do_does_not_wait_for_its_pace() -> None:
+    state = state_with(a={0: 1000})
+    planner = planner_for(state, {"a": 0.001})
+    first = taken(planner.plan(0.0, WALL_S))
+    assert first == {("a", 0): 50}
+    [work] = planner.under_way
+    state.apply(Entry(1, WALL_S, consumed=[("a", 0, 50)]))
+    planner.done(work, 0.001)
+    assert taken(planner.plan(0.001, WALL_S)) == {("a", 0): 50}
 
 
-@given(st.lists(st.tuples(st.integers(1, 400), st.floats(1e-7, 1e-2)), min_size=1, max_size=8), st.integers(1, 4))
-def test_every_lane_with_work_is_in_exactly_one_task(work: list[tuple[int, float]], cores: int) -> None:
-    state = book(a={lane: rows for lane, (rows, _) in enumerate(work)})
-    service_s = work[0][1]
-    plan = plan_for(state, Estimates({"a": service_s}))
-    tasks = make_tasks(graph(), plan, state, tick=1, cores=cores)
-    served = [(lane.operator, lane.lane, sum(s.rows for s in lane.slices)) for task in tasks for lane in task.lanes]
-    assert sorted(served) == sorted(plan.takes)
-    for task in tasks:
-        expected = [sum(s.rows for s in lane.slices) * service_s for lane in task.lanes]
-        assert len(expected) <= 1 or max(expected) < SHARED_TASK_S
+def test_quiet_lanes_of_one_operator_in_one_host_share_a_work_and_busy_ones_do_not() -> None:
+    planned = planner_for(
+        state_with(a={0: 100, 1: 100}, b=dict.fromkeys(range(4), 10)), {"a": 0.001, "b": 0.00001}, hosts=1
+    ).plan(0.0, WALL_S)
+    works = [work for works in planned.works.values() for work in works if isinstance(work, LaneWork)]
+    shares = sorted((work.operator, len(work.lanes)) for work in works)
+    # Two computing works is what a host has at most; the lanes of b wait together for their turn.
+    assert shares == [("a", 1), ("a", 1)]
+    quiet = planner_for(state_with(b=dict.fromkeys(range(4), 10)), {"b": 0.00001}, hosts=1).plan(0.0, WALL_S)
+    [[work]] = quiet.works.values()
+    assert isinstance(work, LaneWork) and len(work.lanes) == 4
 
 
+def test_operators_that_wait_get_a_seat_per_lane_and_those_that_compute_two_works_per_host() -> None:
+    lanes = dict.fromkeys(range(8), 100)
+    state = state_with(a=lanes)
+    waiting = planner_for(state, {"a": 0.002}, waits=True)
+    assert len(taken(waiting.plan(0.0, WALL_S))) == 8
+    computing = planner_for(state_with(a=lanes), {"a": 0.002})
+    planned = computing.plan(0.0, WALL_S)
+    assert {host: len(works) for host, works in planned.works.items()} == {0: 2, 1: 2}
+
+
+def test_the_engine_finds_out_by_itself_who_waits_and_who_computes() -> None:
+    planner = planner_for(state_with(), {}, waits=True)
+    assert not planner.computes("a") and planner.computes("b")
+    for _ in range(10):
+        planner._estimates.learn(Receipt(1, [LaneReceipt("a", 0, processed=10, busy_s=0.1, cpu_s=0.099)]))
+        planner._estimates.learn(Receipt(1, [LaneReceipt("b", 0, processed=10, busy_s=0.1, cpu_s=0.001)]))
+    assert planner.computes("a") and not planner.computes("b")
+
+
+@settings(deadline=None)
 @given(
     st.dictionaries(st.integers(0, 3), st.integers(0, 60), min_size=4, max_size=4),
     st.sampled_from(["shuffle", "fields"]),
 )
 def test_senders_never_take_more_than_full_lanes_have_room_for(queued: dict[int, int], kind: str) -> None:
-    g = graph(groupings.shuffle if kind == "shuffle" else groupings.fields("id"))
-    state = book(a={0: 1000, 1: 1000}, b=queued)
-    plan = plan_for(state, Estimates({"a": 1e-6, "b": 1e-6}), Settings(q_size=50), g=g)
-    taken = sum(rows for name, _, rows in plan.takes if name == "a")
+    grouping = groupings.shuffle if kind == "shuffle" else groupings.fields("id")
+    state = state_with(a={0: 1000, 1: 1000}, b=queued)
+    planner = planner_for(state, {"a": 1e-6, "b": 1e-6}, Settings(q_size=50), grouping=grouping)
+    taken_of_a = sum(rows for (name, _), rows in taken(planner.plan(0.0, WALL_S)).items() if name == "a")
     free = max(0, 50 - max(queued.values()))
-    assert taken <= (free * 4 if kind == "shuffle" else free)
-    assert taken > 0 or free < 2
+    assert taken_of_a <= (free * 4 if kind == "shuffle" else free)
+    assert taken_of_a > 0 or free == 0
 
 
-def test_a_plan_and_work_and_receipts_survive_their_journey_as_json() -> None:
-    state = book(a={0: 100})
-    plan = plan_for(state, Estimates({"a": 0.001}, {"a": 1.5}))
-    assert Plan.from_json(plan.to_json()) == plan
-    task = make_tasks(graph(), plan, state, tick=1, cores=2)[0]
-    again = TaskWork.from_json(task.to_json())
-    assert again.to_json() == task.to_json()
-    assert all(isinstance(work, LaneWork) for work in again.lanes)
-    receipt = Receipt(
-        [OperatorReceipt("a", 1, processed=3, delivered={"b": {0: 1, 2: 2}})],
-        appended=[Appended("b", 0, Slice("s", 0, 1, 2, SchemaId("k"), 0, 3))],
-    )
-    assert Receipt.from_json(receipt.to_json()) == receipt
-
-
-def test_many_tuples_say_more_than_the_few_of_a_first_try() -> None:
-    estimates = Estimates()
-    estimates.learn("a", [OperatorReceipt("a", 0, processed=64, busy_s=0.064)])
-    estimates.learn("a", [OperatorReceipt("a", 0, processed=6336, busy_s=0.006336)])
-    assert estimates.service_s["a"] == pytest.approx((0.064 + 0.006336) / 6400)
-    # And few of them after many no less than they did.
-    estimates.learn("a", [OperatorReceipt("a", 0, processed=10, busy_s=0.01)])
-    assert estimates.service_s["a"] > 0.0002
-
-
-def test_estimates_follow_what_is_measured() -> None:
-    estimates = Estimates()
-    estimates.learn("a", [OperatorReceipt("a", 0, processed=10, busy_s=0.1, delivered={"b": {0: 20}})])
-    assert (estimates.service_s["a"], estimates.fan_out["a"]) == (0.01, 2.0)
-    for _ in range(30):
-        estimates.learn("a", [OperatorReceipt("a", 0, processed=10, busy_s=0.2, delivered={"b": {0: 10}})])
-    assert abs(estimates.service_s["a"] - 0.02) < 1e-4
-    assert abs(estimates.fan_out["a"] - 1.0) < 1e-3
-    estimates.learn("a", [OperatorReceipt("a", 0)])
-    assert abs(estimates.service_s["a"] - 0.02) < 1e-4
-
-
-def test_with_a_policy_ticks_grow_only_for_operators_that_have_all_their_replicas() -> None:
-    settings, estimates = Settings(budget_s=0.2, max_budget_s=0.6), Estimates({"a": 0.001, "b": 0.001})
-
-    def budget(active: dict[str, tuple[int, ...]], elastic: bool) -> float:
-        state = book(a={0: 50_000})
-        return make_plan(graph(), settings, state, estimates, active, 64, now_s=1.0, elastic=elastic).budget_s
-
-    every_lane = {**ACTIVE, "a": tuple(range(8))}
-    assert budget(ACTIVE, elastic=False) == 0.6
-    assert budget(ACTIVE, elastic=True) == 0.2
-    assert budget(every_lane, elastic=True) == 0.6
-
-
-def test_lanes_of_an_operator_that_waits_share_a_few_tasks_side_by_side() -> None:
+def test_a_tuple_of_which_more_come_than_a_lane_may_hold_still_passes() -> None:
     flow = Topology("plan").source("in", sources.replay(constant(1000, 60)))
-    flow.batch("a", lambda b: b, after="in", replicas=(1, 8), start=8, waits=True)
-    flow.batch("b", lambda b: b, after="a", replicas=(1, 8), start=3)
-    g = flow.output("out", after="b").build()
-    active: dict[str, tuple[int, ...]] = {"a": tuple(range(8)), "b": (0, 1, 2), "out": (0,)}
-    state = book(a=dict.fromkeys(range(8), 100), b=dict.fromkeys(range(3), 100))
-    plan = make_plan(g, Settings(), state, Estimates({"a": 0.002, "b": 0.002}), active, 64, now_s=1.0)
-    tasks = make_tasks(g, plan, state, 1, cores=2)
-    together = [task for task in tasks if task.side_by_side]
-    assert sorted(len(task.lanes) for task in together) == [2, 2, 2, 2]
-    assert {work.operator for task in together for work in task.lanes} == {"a"}
-    assert sorted(len(task.lanes) for task in tasks if task.lanes and not task.side_by_side) == [1, 1, 1]
+    flow.flat_map("a", lambda row: [row] * 100, after="in", replicas=2)
+    flow.map("b", lambda row: row, after="a", replicas=1).output("out", after="b")
+    made, state = flow.build(), LedgerState()
+    replay = {"in": {"origin_s": WALL_S, "next": 60_000, "open": []}}
+    pieces = [appended("a", 0, 10), appended("a", 1, 10, 10)]
+    state.apply(Entry(0, WALL_S, appended=pieces, sizes={"a": 2, "b": 1, "out": 1}, sources=replay))
+    estimates = Estimates({"a": (0.01, 100.0)})
+    planner = Planner(made, Settings(q_size=50), state, estimates, LaneLoads(made, state, 1.0))
+    planner.came(Seats(0, "h0"))
+    planner.replays.begin(WALL_S)
+    planner.begin(0.0)
+    # One at a time, and only while nobody else sends.
+    assert taken(planner.plan(0.0, WALL_S)) == {("a", 0): 1}
+
+
+def test_what_a_sink_is_given_is_said_before_and_given_again_as_it_was() -> None:
+    state = state_with(end={0: 40})
+    planner = planner_for(state, {"end": 0.01})
+    planned = planner.plan(0.0, WALL_S)
+    [given_rows] = planned.given
+    assert (given_rows.operator, given_rows.lane, given_rows.rows) == ("end", 0, 5)
+    lost = planner.lost(next(iter(planned.works)), 0.1)
+    assert [work.lanes for work in lost] == [{LaneId("end", 0): 5}]
+    state.apply(Entry(1, WALL_S, appended=[appended("end", 0, 100, 10)]))
+    again = planner.plan(1.0, WALL_S + 1)
+    # The same rows, and nothing new to write down.
+    assert taken(again) == {("end", 0): 5} and not again.given
+    [[work]] = again.works.values()
+    assert isinstance(work, LaneWork) and work.planned_s == WALL_S and work.budget_s == 0.0
+
+
+def test_a_work_that_ended_its_host_is_tried_alone_in_halves_and_its_tuple_is_buried() -> None:
+    state = state_with(a={0: 8})
+    planner = planner_for(state, {"a": 0.01})
+    tried = []
+    for turn in range(20):
+        planned = planner.plan(turn * 1.0, WALL_S)
+        [(host, [work])] = planned.works.items()
+        assert isinstance(work, LaneWork)
+        tried.append((sum(piece.rows for piece in work.lanes[0].slices), bool(work.bury)))
+        if work.bury:
+            break
+        planner.lost(host, turn + 0.5)
+        planner.came(Seats(host, f"h{turn}-again"))
+    assert tried == [(5, False), (5, False), (2, False), (1, False), (1, False), (1, False), (1, True)]
+
+
+def test_an_innocent_work_that_shared_a_host_with_a_guilty_one_is_cleared_by_its_receipt() -> None:
+    state = state_with(a={0: 5, 1: 5})
+    planner = planner_for(state, {"a": 0.01}, hosts=1)
+    planner.plan(0.0, WALL_S)
+    planner.lost(0, 0.1)
+    planner.came(Seats(0, "again"))
+    first = planner.plan(1.0, WALL_S)
+    # Both are suspected, and each has the host for itself.
+    assert len(taken(first)) == 1 and planner.roster.hosts[0].alone
+    [work] = planner.under_way
+    state.apply(Entry(1, WALL_S, consumed=[("a", planner.under_way[work].lanes.popitem()[0].lane, 5)]))
+    planner.done(work, 1.1)
+    assert len(taken(planner.plan(2.0, WALL_S))) == 1
+
+
+def test_sources_make_what_is_due_and_lost_tuples_are_made_again() -> None:
+    state = LedgerState()
+    state.apply(Entry(0, WALL_S, sizes={"a": 2, "b": 4, "end": 2}))
+    planner = planner_for(state, {"in": 1e-6})
+    state.apply(Entry(1, WALL_S, sources=planner.replays.begin(WALL_S)))
+    planned = planner.plan(0.0, WALL_S + 0.5)
+    [(host, [work])] = planned.works.items()
+    assert isinstance(work, messages.SourceWork) and (work.first, work.stop) == (0, 500)
+    planner.lost(host, 0.1)
+    [[again]] = planner.plan(0.2, WALL_S + 0.6).works.values()
+    assert isinstance(again, messages.SourceWork) and (again.first, again.stop) == (0, 500)
+
+
+def test_works_and_receipts_survive_their_journey() -> None:
+    piece = Slice("s", 0, 1, 2, SchemaId("k"), 0, 3)
+    work = LaneWork(1, "a", [LaneRows(0, 7, [piece])], 1.0, 0.1, 5, True, 3, None, {"b": [1, 2]})
+    assert messages.decode_to_host(messages.encode(Works([work]))) == Works([work])
+    receipt = Receipt(1, [LaneReceipt("a", 1, processed=3)], appended=[Appended("b", 0, piece)])
+    assert messages.decode_to_driver(messages.encode(Receipts([receipt], ["s"]))) == Receipts([receipt], ["s"])
+
+
+def test_estimates_follow_the_newest_tuples_and_many_say_more_than_few() -> None:
+    estimates = Estimates()
+    piece = appended("b", 0, 20)
+    estimates.learn(Receipt(1, [LaneReceipt("a", 0, processed=10, busy_s=0.1)], appended=[piece]))
+    assert (estimates.service_s["a"], estimates.fan_out["a"]) == (0.01, 2.0)
+    estimates.learn(Receipt(2, [LaneReceipt("a", 0, processed=6390, busy_s=0.006336)]))
+    assert estimates.service_s["a"] == pytest.approx((0.1 + 0.006336) / 6400)
+    for _ in range(100):
+        estimates.learn(Receipt(3, [LaneReceipt("a", 0, processed=10, busy_s=0.2)]))
+    assert estimates.service_s["a"] == pytest.approx(0.02, rel=1e-3)
+    estimates.learn(Receipt(4, [LaneReceipt("a", 0)]))
+    assert estimates.service_s["a"] == pytest.approx(0.02, rel=1e-3)
 
 
 def test_what_waits_decides_which_replica_is_least_loaded() -> None:
-    g = graph(groupings.least_loaded)
-    loads = Loads(g, td_s=1.0)
-    loads.learn(observation(source("in", 10), operator("a", {"in": 10}), operator("b", {"a": 10}, service_ms=2)))
-    waiting = {LaneId("b", 0): 100, LaneId("b", 2): 50}
-    load, cost = loads.of(ACTIVE, ["a", "a", "in"], waiting)["least_loaded"]["b"]
-    assert [round(value, 6) for value in load] == [0.2, 0.0, 0.1, 0.0]
-    # Two lanes of a send: each takes the other to send as much as itself.
-    assert cost == 2 * 0.002
+    made = graph(groupings.least_loaded)
+    state = state_with(b={0: 100, 2: 50})
+    loads = LaneLoads(made, state, 1.0)
+    b, end = operator("b", {"a": 10}, service_ms=2), operator("end", {"b": 1})
+    loads.learn(observation(source("in", 10), operator("a", {"in": 10}), b, end))
+    [load] = loads.for_sender("a", Counter({"b": 1}))
+    assert (load.grouping, load.target) == ("least_loaded", "b")
+    assert [round(value, 6) for value in load.load] == [0.2, 0.0, 0.1, 0.0]
+    # Another work sends too: each takes the other to send as much as itself.
+    assert load.cost == 2 * 0.002
 
 
 def test_load_balancing_counts_the_last_interval_and_what_was_sent_since() -> None:
-    loads = Loads(graph(groupings.load_balancing), td_s=1.0)
+    state = state_with()
+    loads = LaneLoads(graph(groupings.load_balancing), state, 1.0)
     lanes = (ReplicaObservation(0, True, 0, 300, 0, 0.6), ReplicaObservation(1, True, 0, 900, 0, 1.8))
-    b = operator("b", {"a": 10}, service_ms=2, lanes=lanes, usable=0.8)
-    loads.learn(observation(source("in", 10), operator("a", {"in": 10}), b))
-    load, cost = loads.of(ACTIVE, [], {})["load_balancing"]["b"]
-    assert [round(value, 6) for value in load] == [0.75, 1.0, 0.0, 0.0]
-    assert cost == 0.0025
+    b, end = operator("b", {"a": 10}, service_ms=2, lanes=lanes), operator("end", {"b": 1})
+    loads.learn(observation(source("in", 10), operator("a", {"in": 10}), b, end))
+    [load] = loads.for_sender("a", Counter())
+    assert [round(value, 6) for value in load.load] == [0.6, 1.0, 0.0, 0.0]
+    assert load.cost == 0.002
 
 
-def test_what_operators_with_state_took_can_be_taken_again_after_the_book_has_forgotten_it() -> None:
-    flow = Topology("plan").source("in", sources.replay(constant(1000, 60)))
-    flow.dataframe("a", lambda frame: frame, after="in", replicas=2)
-    flow.dataframe("b", lambda frame: frame, after="a", replicas=2).output("out", after="b")
-    state, active = book(a={0: 100, 1: 20}, b={0: 30}), {"a": (0, 1), "b": (0, 1), "out": (0,)}
-    settings = Settings(t_out_s=9.0)
-    plan = make_plan(flow.build(), settings, state, Estimates({"a": 1.0, "b": 1e-6}), active, 64, now_s=1.0)
-    first = make_frames(flow.build(), plan, state, 1, cores=2)
-    again = taken(plan, state, frozenset({"a"}))
-    state.apply(Entry(1, "run", 1, 1.0, plan.takes))
-    read_back = Plan.from_json(json.loads(json.dumps(replace(plan, again=again).to_json())))
-    assert read_back.again == again and again.entry == 0 and again.segments == {"000000000000-x.arrow"}
-    repeated = make_again(again, state)
-    assert set(repeated) == {"a"} and set(first) == {"a", "b"}
+def test_lanes_are_spread_over_executors_and_few_move_when_a_host_comes_or_goes() -> None:
+    roster = Roster()
+    for host, executor in enumerate(["x", "x", "y", "y"]):
+        roster.came(Seats(host, f"h{host}", executor=executor))
+    lanes = [LaneId("a", number) for number in range(8)]
+    roster.spread(lanes)
+    first_two = [roster.hosts[roster.home(lane) or 0].executor for lane in lanes[:2]]
+    assert sorted(first_two) == ["x", "y"]
+    assert sorted(Counter(roster.home(lane) for lane in lanes).values()) == [2, 2, 2, 2]
 
-    def read(tasks: list[TaskWork]) -> set[tuple[int, Slice]]:
-        return {(lane.lane, piece) for task in tasks for lane in task.lanes for piece in lane.slices}
+    before = {lane: roster.home(lane) for lane in lanes}
+    roster.went(2)
+    roster.spread(lanes)
+    moved = [lane for lane in lanes if roster.home(lane) != before[lane]]
+    assert moved == [lane for lane in lanes if before[lane] == 2]
 
-    assert read(repeated["a"]) == read(first["a"])
-    assert all((task.planned_s, task.t_out_s) == (plan.planned_s, 9.0) for task in repeated["a"])
-
-
-@pytest.mark.parametrize(("stored_s", "due_s"), [(5.0, [6, 8]), (None, [2, 4, 6, 8])])
-def test_a_repeated_tick_drops_what_its_plan_said_and_not_what_the_settings_say_today(
-    store: Store, stored_s: float | None, due_s: list[int]
-) -> None:
-    flow = numbers(1).sink("out", sinks.dataframe(lambda frame, write: None), after="in").build()
-    rows = pa.record_batch({"id": [0, 1, 2, 3], DUE: pa.array([2, 4, 6, 8], pa.timestamp("s", "UTC"))})
-    appended, schemas = write_segments(store, 1, {LaneId("out", 0): [rows.cast(stored(flow["out"].schema))]})
-    known, origin = {key: encode_schema(its) for key, its in schemas.items()}, {"origin_s": 0.0, "next": 0}
-    state = Book()
-    state.apply(Entry(0, "run", 0, 0.0, (), tuple(appended), known, sources={"in": origin}))
-    made = make_plan(flow, Settings(t_out_s=stored_s), state, Estimates(), {"out": (0,)}, 64, now_s=10.0)
-    state.plan = json.loads(json.dumps(made.to_json()))
-
-    def taken_with(t_out_s: float) -> list[int]:
-        again = continued_plan(flow, state, (), "base", t_out_s)
-        program = Program(flow, Settings(t_out_s=t_out_s), str(store), base_id(store))
-        (work,) = make_writes(flow, again, state, tick=1)
-        given: list[pa.RecordBatch] = []
-        take_lane(program, store, TaskWork.from_json(work.to_json()), lambda piece, _: given.append(piece))
-        return [int(due.timestamp()) for piece in given for due in piece.column(DUE).to_pylist()]
-
-    assert taken_with(3.0) == due_s
-    # The settings speak for a plan that does not say.
-    del state.plan["t_out_s"]
-    assert taken_with(3.0) == [8]
+    roster.came(Seats(2, "again", executor="z"))
+    before = {lane: roster.home(lane) for lane in lanes}
+    roster.spread(lanes)
+    assert sorted(Counter(roster.home(lane) for lane in lanes).values()) == [2, 2, 2, 2]
+    assert sum(roster.home(lane) != before[lane] for lane in lanes) == 2

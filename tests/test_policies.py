@@ -62,13 +62,6 @@ def test_table_2_of_psps_gives_its_replicas_and_its_numbers() -> None:
     assert [round(want.need or 0, 4) for want in proposal.wants] == [1.66, 2.275, 8.3]
 
 
-def test_psps_asks_for_more_replicas_when_less_of_their_time_can_be_used() -> None:
-    whole = observation(source("in", 100), operator("a", {"in": 100}, service_ms=18), seconds=1)
-    half = observation(source("in", 100), operator("a", {"in": 100}, service_ms=18, usable=0.5), seconds=1)
-    assert sizes(Psps().propose(whole)) == {"a": 2}
-    assert sizes(Psps().propose(half)) == {"a": 4}
-
-
 def test_psps_counts_what_a_source_has_not_read_yet_in_front_of_the_first_operator() -> None:
     seen = observation(
         source("in", 100, queued=100),

@@ -17,7 +17,7 @@ def test_the_example_runs_as_it_stands(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     # 6000 clicks, of which every fiftieth is of the page that is left out.
-    stored = sum(int(n) for n in re.findall(r"^\w+-\d+-store-\d+-\d+ (\d+)$", done.stderr + done.stdout, re.MULTILINE))
+    stored = sum(int(n) for n in re.findall(r"^\w+-store-\d+-\d+ (\d+)$", done.stderr + done.stdout, re.MULTILINE))
     assert stored == 6000 - 6000 // 50
     assert re.search(r"^\d Audit\(", done.stdout, re.MULTILINE) and "finished=6000, dropped=0, queued=0" in done.stdout
 

@@ -32,13 +32,13 @@ def record() -> Record:
 
 
 def test_the_report_says_what_the_samples_say(tmp_path: Path) -> None:
-    report = write_report(record(), Events(400, 390, 4, 6, 0), tmp_path)
+    report = write_report(record(), Events(400, 390, 4, 6, 0), tmp_path, r_over=5)
     assert json.loads((tmp_path / "report.json").read_text()) == report
     assert report["events"] == {"entered": 400, "finished": 390, "dropped": 4, "queued": 6, "duplicates": 0}
     assert report["processed_ratio"] == 0.975
     # All that entered came out in the same interval.
     assert report["throughput_degradation"] == 0.0
-    # Two replicas on the average, of a pool of five.
+    # Two replicas on the average, of five.
     assert report["saved_resources"] == 0.6
     # Twenty steps of half a second with one replica, twenty with three; a source has none.
     assert report["replica_seconds"] == 10 + 30

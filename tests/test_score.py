@@ -74,13 +74,13 @@ def test_what_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_run_is_scored_from_its_directory_as_its_report_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record = Record("a run", ("in",), pools={"work": 6}, usable={"work": 0.5}, interval_s=2.0, policy="psps")
+    record = Record("a run", ("in",), pools={"work": 6}, interval_s=2.0, policy="psps")
     for n in range(1, 401):
         t, rate = n / 4, 500 if 120 < n <= 140 else 100
         queued = int(np.interp(n, [120, 140, 160], [20, 800, 25]))
         record.series.add("in", Sample(t, 0.25, rate // 4, rate // 4, 0, 0, 1, 0.0, entered=rate // 4))
         record.series.add(
-            "work", Sample(t, 0.25, rate // 4, rate // 4, 0, queued, 2, rate / 4 * 0.004, finished=rate // 4)
+            "work", Sample(t, 0.25, rate // 4, rate // 4, 0, queued, 2, rate / 4 * 0.008, finished=rate // 4)
         )
         its = Latencies()
         its.add(np.full(rate // 4, 0.1 + queued / 1000))
@@ -90,7 +90,7 @@ def test_a_run_is_scored_from_its_directory_as_its_report_says(
     assert main(["score", str(tmp_path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {name: found[name] for name in found} == {name: report[name] for name in found}
-    # 500 a second of 4 ms in half of the time.
+    # 500 a second of 8 ms.
     assert found["r_over"] == 4 and found["saved_resources"] == 0.5
     assert found["ai_sps"]["k_s"] == pytest.approx(0.8, rel=0.02)
     assert found["correlations"]["queue_latency"]["pearson"] == pytest.approx(1.0, abs=0.02)

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from lanes_on_disk import numbered
+from lanes_on_disk import HOST, NUMBERED, Committing, numbered, write
 from object_store import BUCKET, KEY, SECRET, address, flip_byte
 
 from elastream.errors import BaseInUse, BaseUnusable, Damaged
-from elastream.lanes import Entry, Hold, LaneId, Ledger, Store
-from elastream.lanes.segments import read_slice, write_segments
+from elastream.lanes import LaneId, Ledger, Store
+from elastream.lanes.lease import BaseLease
+from elastream.lanes.records import MAGIC
+from elastream.lanes.segment_files import SegmentReader, SegmentWriter
 
 
 @pytest.fixture
@@ -23,7 +25,7 @@ def store(uri: str) -> Store:
 def test_a_bucket_that_does_not_exist_is_unusable(endpoint: str) -> None:
     store = Store(address(endpoint, "never-made/run"))
     with pytest.raises(BaseUnusable, match=r"^base s3://never-made/run: cannot be written: "):
-        Hold(store).take()
+        BaseLease(store).acquire()
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def locked_endpoint() -> Iterator[str]:
 
 def test_a_store_that_lets_nobody_in_is_unusable(locked_endpoint: str) -> None:
     with pytest.raises(BaseUnusable, match=r"^base s3://lanes/run: "):
-        Hold(Store(address(locked_endpoint, "lanes/run"))).take()
+        BaseLease(Store(address(locked_endpoint, "lanes/run"))).acquire()
 
 
 def test_the_name_of_a_store_does_not_tell_its_secrets(store: Store) -> None:
@@ -64,25 +66,39 @@ def test_the_name_of_a_store_does_not_tell_its_secrets(store: Store) -> None:
 
 def test_no_error_tells_the_secrets(store: Store, uri: str, endpoint: str) -> None:
     def damaged_segment() -> None:
-        ((_, _, piece),), schemas = write_segments(store, 0, {LaneId("a", 0): [numbered(0, 2)]})
+        writer = SegmentWriter(store, HOST, appends=False)
+        ((_, _, piece),) = write(writer, {LaneId("a", 0): [numbered(0, 2)]}).appended
         store.delete([f"segments/{piece.segment}"])
-        read_slice(store, piece, schemas[piece.schema])
+        SegmentReader(store).read(piece, NUMBERED)
 
     def damaged_entry() -> None:
-        Ledger(store).commit(Entry(0, "run", 0, 0.0))
-        flip_byte(store, "ledger/entry-000000000000.json", 5)
+        Committing(store).run(1)
+        flip_byte(store, "ledger/00000002-000000000000.entry", len(MAGIC) + 5)
         Ledger(store).load()
 
+    def first_edition() -> None:
+        old = Store(address(endpoint, f"{BUCKET}/old"))
+        old.write("ledger/entry-000000000000.json", b"{}")
+        Ledger(old).load()
+
+    def taken_over() -> None:
+        one, two = Ledger(store), Ledger(store)
+        states = one.load(), two.load()
+        one.begin(states[0])
+        two.begin(states[1])
+
     def in_use() -> None:
-        Hold(store).take()
-        Hold(Store(uri)).take()
+        BaseLease(store).acquire()
+        BaseLease(Store(uri)).acquire()
 
     def no_bucket() -> None:
-        Hold(Store(address(endpoint, "never-made/run"))).take()
+        BaseLease(Store(address(endpoint, "never-made/run"))).acquire()
 
     for kind, fail in (
         (Damaged, damaged_segment),
+        (BaseInUse, taken_over),
         (Damaged, damaged_entry),
+        (Damaged, first_edition),
         (BaseInUse, in_use),
         (BaseUnusable, no_bucket),
     ):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from simulations import STORM, TICKS, WAITS, Grows, line, sized, waiting
+from simulations import STORM, TURNS, WAITS, Grows, line, sized, waiting
 
 from elastream import groupings
 from elastream.cli.main import main
@@ -37,7 +37,7 @@ class GrowsOnce:
         return Proposal(wants, restart=bool(wants))
 
 
-@pytest.mark.parametrize("system", [TICKS, STORM])
+@pytest.mark.parametrize("system", [TURNS, STORM])
 def test_a_restart_stands_still_and_loses_what_is_queued(system: Any) -> None:
     runs = [
         sized(line(constant(300, 30.0)), GrowsOnce(), system, fidelity, cluster=Cluster(restart_s=3.0))
@@ -62,7 +62,7 @@ def test_a_new_machine_takes_longer_than_a_thread() -> None:
     thread = Startup(thread_s=0.1, process_s=5.0, machine_s=20.0, process_gb=1.0, machines=1)
     process = replace(thread, threads_per_process=1)
     machine = replace(process, process_gb=8.0)
-    for system in (TICKS, STORM):
+    for system in (TURNS, STORM):
         fast = [done(startup, Fidelity, system) for startup in (thread, process, machine)]
         exact = [done(startup, Events, system) for startup in (thread, process, machine)]
         assert fast[0] < fast[1] < fast[2]
@@ -101,8 +101,7 @@ def test_a_machine_that_is_started_brings_its_cores() -> None:
         startup = Startup(machine_s=machine_s, threads_per_process=2, machines=1)
         return sized(model, Grows(), system, cluster=Cluster(startup=startup), seconds=30.0).events.finished
 
-    ticks = TICKS._replace(cores=8, base_s=0.01)
-    for system in (STORM, ticks):
+    for system in (STORM, TURNS._replace(cores=8)):
         # Three of four machines are there after 15 of 30 seconds, or at once.
         assert served(15.0, system) == pytest.approx(0.625 * served(0.0, system), rel=0.1)
 
@@ -128,11 +127,12 @@ def test_what_waits_for_what_fails_is_lost_on_storm_and_not_on_spark(kind: Any, 
     failures = Cluster(failures=(Failure(kind, 0, 10.0, 5.0), Failure(kind, 0, 12.0, 6.0)))
     storm = sized(model, "static:replicas=2", STORM, fidelity, cluster=failures)
     assert storm.events.dropped > 0
-    spark = sized(model, "static:replicas=4", TICKS, fidelity, cluster=failures)
+    spark = sized(model, "static:replicas=4", TURNS, fidelity, cluster=failures)
     assert spark.events.dropped == 0 and spark.events.finished == spark.events.entered == 9000
     if kind == "thread":
         # It is not there for 8 s, in which 75 tuples a second come for it, until the second failure is over too.
-        assert spark.record.latencies.max_s >= 8.0
+        # Where tuples are only counted, they are taken to leave in the order in which they came.
+        assert spark.record.latencies.max_s >= (8.0 if fidelity is Events else 2.0)
 
 
 def test_a_machine_that_fails_takes_its_slots_along() -> None:
@@ -144,7 +144,7 @@ def test_a_machine_that_fails_takes_its_slots_along() -> None:
             return Proposal()
 
     model = line(constant(100, 30.0), nodes=(Node(8), Node(8)))
-    sized(model, Looks(), TICKS, cluster=Cluster(failures=(Failure("machine", 1, 10.0, 10.0),)))
+    sized(model, Looks(), TURNS, cluster=Cluster(failures=(Failure("machine", 1, 10.0, 10.0),)))
     assert set(slots) == {64, 32} and slots[0] == slots[-1] == 64
 
 
@@ -158,15 +158,16 @@ def test_threads_on_too_few_cores_are_in_one_anothers_way() -> None:
     # Eight threads on two cores do the work of two, and less if they get in one another's way.
     assert served(0.0, 8) == pytest.approx(4 * served(0.0, 2), rel=0.02)
     assert served(0.1, 2) < 0.7 * served(0.0, 2)
-    model = line(constant(1000, 20.0), length=1, pool=8, times=busy)
-    ticks = TICKS._replace(cores=2, max_budget_s=0.2)
+    # In the engine those that compute take turns, one per core; those that wait are in one another's way.
+    model = line(constant(1000, 20.0), length=1, pool=8, times=replace(busy, cpu=0.4))
+    turns = TURNS._replace(cores=2)
     alone, crowded = (
-        sized(model, "static:replicas=8", ticks._replace(crowding=crowding), seconds=20.0) for crowding in (0.0, 0.1)
+        sized(model, "static:replicas=8", turns._replace(crowding=crowding), seconds=20.0) for crowding in (0.0, 0.2)
     )
     assert crowded.events.finished < 0.7 * alone.events.finished
 
 
-@pytest.mark.parametrize("system", [TICKS, STORM])
+@pytest.mark.parametrize("system", [TURNS, STORM])
 def test_service_times_that_differ_much_have_the_mean_they_should(system: Any) -> None:
     # Of the same work, most takes next to no time and some a hundred times the mean.
     model = line(constant(40, 1000.0), length=1, pool=2, times=replace(WAITS, spread=8.0))
@@ -174,8 +175,7 @@ def test_service_times_that_differ_much_have_the_mean_they_should(system: Any) -
         run = sized(model, "static:replicas=2", system, fidelity, seconds=1000.0)
         samples = run.record.series.operators["op0"]
         busy_s, processed = sum(s.busy_s for s in samples), sum(s.processed for s in samples)
-        lanes_s = system.lane_s * run.ticks if system is TICKS else 0.0
-        assert busy_s / processed == pytest.approx(0.01 + lanes_s / processed, rel=0.2)
+        assert busy_s / processed == pytest.approx(0.01, rel=0.2)
 
 
 def test_skewed_keys_fill_one_lane_before_the_others() -> None:

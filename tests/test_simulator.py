@@ -12,17 +12,16 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from simulations import STORM, TICKS, WAITS, line, sized, waiting
+from simulations import STORM, TURNS, WAITS, line, sized, waiting
 
-from elastream import groupings
+from elastream import groupings, rules
 from elastream.cli.main import main
 from elastream.control import Guards, Observation, Proposal, Want
-from elastream.engine import planner, room
 from elastream.errors import SettingError
 from elastream.policies import make_policy
 from elastream.policies.oracle import Oracle
 from elastream.scoring import make_report
-from elastream.simulator import spark_ticks
+from elastream.simulator import engine_planning
 from elastream.simulator.cluster import Cluster
 from elastream.simulator.containers import Startup
 from elastream.simulator.events import Events
@@ -56,7 +55,7 @@ BOUNDS = (Limits(0, False, 0.0), Limits(50, True, 0.0), Limits(50, False, 0.0), 
     shares=st.lists(st.sampled_from([0.25, 0.5, 1.0, 2.0]), max_size=4),
     bounds=st.sampled_from(BOUNDS),
     policy=st.sampled_from(["psps", "static:replicas=3", "ds2", "dabs", "threshold"]),
-    system=st.sampled_from([TICKS, STORM]),
+    system=st.sampled_from([TURNS, STORM]),
     fidelity=st.sampled_from([Fidelity, Events]),
     cluster=st.sampled_from(CLUSTERS),
     seed=st.integers(0, 5),
@@ -98,9 +97,9 @@ def test_every_tuple_is_somewhere(
 
 
 def both(low: int, high: int, length: int, pool: int, grouping: Grouping, share: float) -> tuple[Simulated, Simulated]:
-    model = line(steps([low, high, low], 60.0), length=length, pool=pool, grouping=grouping, shares=(share,) * length)
+    model = line(steps([low, high, low], 15.0), length=length, pool=pool, grouping=grouping, shares=(share,) * length)
     policy = f"static:replicas={pool}"
-    return sized(model, policy, seconds=60.0), sized(model, policy, fidelity=Events, seconds=60.0)
+    return sized(model, policy, seconds=15.0), sized(model, policy, fidelity=Events, seconds=15.0)
 
 
 @PATIENT
@@ -118,14 +117,15 @@ def test_the_fast_simulation_has_the_queues_of_the_exact_one(
     fast, exact = both(low, high, length, pool, grouping, share)
     # To two per cent; where next to nothing waits, to a tuple a replica.
     assert waiting(fast) == pytest.approx(waiting(exact), rel=0.02, abs=pool * length)
-    assert fast.record.latencies.mean_s == pytest.approx(exact.record.latencies.mean_s, rel=0.05)
+    # Paces may fall in step in one of them and not in the other.
+    assert fast.record.latencies.mean_s == pytest.approx(exact.record.latencies.mean_s, rel=0.08, abs=0.01)
 
 
 @pytest.mark.parametrize(("low", "high", "length", "pool"), [(150, 500, 3, 4), (60, 450, 2, 2), (80, 600, 1, 3)])
 def test_with_load_balancing_the_two_agree_when_much_waits(low: int, high: int, length: int, pool: int) -> None:
-    # One choice leads to the next, and the two may come to different ones.
+    # One choice leads to the next, and the two may come to different ones: the more so, the longer the line.
     fast, exact = both(low, high, length, pool, groupings.load_balancing, 1.0)
-    assert waiting(fast) == pytest.approx(waiting(exact), rel=0.05)
+    assert waiting(fast) == pytest.approx(waiting(exact), rel=0.1 * length)
 
 
 @PATIENT
@@ -138,27 +138,33 @@ def test_the_fast_steps_have_the_queues_of_discrete_events(low: int, high: int, 
     assert waiting(fast) == pytest.approx(waiting(exact), rel=0.02, abs=pool * length)
 
 
-@pytest.mark.parametrize("system", [TICKS, STORM])
+@pytest.mark.parametrize("system", [TURNS, STORM])
 @pytest.mark.parametrize("fidelity", [Fidelity, Events])
 def test_the_same_seed_gives_the_same_run_to_the_byte(system: Any, fidelity: Any) -> None:
-    noisy = system._replace(spread=0.2) if system is TICKS else system
     model = line(steps([100, 400, 100], 20.0), times=replace(WAITS, spread=0.5))
 
     def document(seed: int) -> str:
-        run = sized(model, "psps", noisy, fidelity, seed=seed)
+        run = sized(model, "psps", system, fidelity, seed=seed)
         return json.dumps(make_report(run.record, run.events), sort_keys=True)
 
     assert document(7) == document(7)
     assert document(7) != document(8)
 
 
-def test_a_replica_serves_what_its_ticks_leave_of_its_time() -> None:
-    # 100 services a second, in 0.2 s of every tick of 0.2 s and 0.1 s of overhead and a little for the task.
-    model = line(constant(400, 60.0), length=1, pool=1)
-    run = sized(model, "static:replicas=1", TICKS._replace(max_budget_s=0.2), seconds=60.0)
-    served = sum(sample.processed for sample in run.record.series.operators["op0"])
-    assert served / 60 == pytest.approx(100 * 0.2 / (0.2 + 0.11), rel=0.03)
-    assert run.record.usable["op0"] == pytest.approx(0.2 / 0.31, rel=0.03)
+def test_a_busy_replica_of_the_engine_serves_nearly_all_of_its_time() -> None:
+    # Between two works of 50 ms there are a turn of the driver, the way to it and back, and what a work costs.
+    for fidelity in (Fidelity, Events):
+        run = sized(line(constant(400, 60.0), length=1, pool=1), "static:replicas=1", TURNS, fidelity, seconds=60.0)
+        served = sum(sample.processed for sample in run.record.series.operators["op0"])
+        assert 94 < served / 60 < 99
+
+
+def test_a_slow_driver_makes_works_longer_and_replicas_no_slower() -> None:
+    model = line(constant(400, 60.0), length=1, pool=2)
+    slow = TURNS._replace(turn_s=0.02)
+    quick, slower = (sized(model, "static:replicas=2", system, seconds=60.0) for system in (TURNS, slow))
+    assert slower.ticks < quick.ticks / 5
+    assert slower.events.finished > 0.8 * quick.events.finished
 
 
 def test_a_record_at_a_time_replica_is_busy_all_the_time() -> None:
@@ -173,7 +179,7 @@ def test_psps_sizes_a_simulated_stream_and_loses_nothing() -> None:
     sizes = [sample.replicas for sample in run.record.series.operators["op0"]]
     assert min(sizes) == 1 and max(sizes) >= 6
     assert run.events.finished == run.events.entered and not run.events.queued
-    assert "can be used" in run.record.rescales[0].reason
+    assert "will arrive" in run.record.rescales[0].reason
 
 
 def test_the_clairvoyant_keeps_its_limit_with_the_least_replica_seconds() -> None:
@@ -244,10 +250,10 @@ def test_memory_does_not_grow_with_the_length_of_a_run() -> None:
         """Bytes that a run takes at most, of a stream that rises and falls forty times."""
         model = line(steps([50, 400] * 40, seconds), length=1, pool=8)
         tracemalloc.start()
-        run = sized(model, "psps", TICKS._replace(base_s=0.9, heartbeat_s=5.0), seconds=seconds)
+        run = sized(model, "psps", TURNS, seconds=seconds)
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert run.record.rescales.total >= 3 and run.record.tick_ms.total > seconds / 2
+        assert run.record.rescales.total >= 3 and run.record.tick_ms.total > seconds / 10
         return most
 
     with pytest.MonkeyPatch.context() as patch:
@@ -281,8 +287,8 @@ def test_simulate_writes_the_report_of_a_run(tmp_path: Path, capsys: pytest.Capt
     ("text", "said"),
     [
         ("{", "not a profile"),
-        ('{"version": 9}', "of version 9, expected 1"),
-        ('{"version": 1, "machine": {}, "apps": {}}', "not a profile"),
+        ('{"version": 1}', "of version 1, expected 2; calibrate again"),
+        ('{"version": 2, "machine": {}, "apps": {}}', "not a profile"),
     ],
 )
 def test_a_damaged_profile_is_refused(text: str, said: str) -> None:
@@ -301,8 +307,21 @@ def test_a_profile_says_what_it_does_not_know() -> None:
         parse_profile(json.dumps(bad), "profile x")
 
 
-def test_the_model_of_a_tick_has_the_engines_constants() -> None:
-    assert (spark_ticks.MOST_ROWS, spark_ticks.SHARED_S) == (room.MOST_ROWS, planner.SHARED_TASK_S)
+def test_the_model_asks_the_rules_that_the_engine_asks() -> None:
+    assert {
+        name: function.py_func  # type: ignore[attr-defined]
+        for name, function in vars(engine_planning).items()
+        if name in ("budget", "turn_cost", "quota", "next_work_s", "weight", "rest", "shares_work", "fits")
+    } == {
+        "budget": rules.budget,
+        "turn_cost": rules.turn_cost,
+        "quota": rules.quota,
+        "next_work_s": rules.due_s,
+        "weight": rules.weight,
+        "rest": rules.rest,
+        "shares_work": rules.shares_work,
+        "fits": rules.fits,
+    }
 
 
 def test_regret_is_what_a_policy_takes_beyond_the_clairvoyant(

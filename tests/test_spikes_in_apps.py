@@ -12,8 +12,8 @@ from spikes import hot_workload
 from elastream.apps import dns, tweets, tweets_complex
 from elastream.apps.dns_payload import dns_payload
 from elastream.apps.tweet_payload import tweet_payload
-from elastream.engine.sources import Replay
 from elastream.workload import constant, parse_workload
+from elastream.workload.replay import Replay
 
 # What came out before there were hot keys.
 GOLDEN_TWEETS = "997528dec2477563"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from elastream.engine import state_rescale
-from elastream.engine.state_rescale import UNFINISHED, StateReceipt, rescale, undo_unfinished
+from elastream.engine.edges import state_rescale
+from elastream.engine.edges.state_rescale import UNFINISHED, StateReceipt, rescale, undo_unfinished
 from elastream.errors import RunFailed
 from elastream.lanes import Store
 

@@ -180,7 +180,27 @@ ERRORS: dict[str, tuple[Declare, tuple[str, ...]]] = {
     ),
     "a chained output": (
         lambda t: t.map("a", unchanged, after="read").output("table", after="a", chain=True),
-        ("output 'table'", "an output is a lane to read from", "remove chain=True"),
+        ("output 'table'", "takes no 'chain'", "it takes after"),
+    ),
+    "an output with replicas": (
+        lambda t: t.output("table", after="read", replicas=4),
+        ("output 'table'", "takes no 'replicas'", "it takes after"),
+    ),
+    "an option of another kind": (
+        lambda t: t.map("a", unchanged, after="read", updates=True).output("table", after="a"),
+        ("map 'a'", "takes no 'updates'", "it takes after, grouping, replicas"),
+    ),
+    "an option that is misspelt": (
+        lambda t: t.map("a", unchanged, after="read", replica=4).output("table", after="a"),
+        ("map 'a'", "takes no 'replica'", "did you mean 'replicas'?"),
+    ),
+    "no predecessor": (
+        lambda t: t.map("a", unchanged),
+        ("map 'a'", "comes after nothing", "after='...'"),
+    ),
+    "a name that is a folder": (
+        lambda t: t.output("..", after="read"),
+        ("operator '..'", "a name is not empty", "rename it"),
     ),
     "chained with replicas": (
         lambda t: t.map("a", unchanged, after="read", chain=True, replicas=(1, 4)),

@@ -108,7 +108,7 @@ def test_the_same_words_and_seed_give_the_same_workload_to_the_byte(seed: int, c
             ["at_s=1,duration_s=2,magnitud=3"],
             "spike 'at_s=1,duration_s=2,magnitud=3': there is no 'magnitud'; did you mean 'magnitude'?",
         ),
-        ("covid_tweets", ["at_s=1,at_s=2"], "spike 'at_s=1,at_s=2': at_s is said twice, 1 and 2; leave one out"),
+        ("covid_tweets", ["at_s=1,at_s=2"], "spike 'at_s=1,at_s=2': at_s is said twice, '1' and '2'; leave one out"),
         ("covid_tweets", ["random:cuont=2"], "spike 'random:cuont=2': there is no 'cuont'; did you mean 'count'?"),
         ("covid_tweets", ["random:count=0"], "random spikes: count must be a whole number from 1 on, got 0"),
         (

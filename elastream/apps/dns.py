@@ -17,7 +17,7 @@ from elastream.apps.dns_payload import dns_payload
 from elastream.apps.lazily import Lazily
 from elastream.apps.linear_model import LinearModel, most_likely
 from elastream.apps.service import service, usual_arrivals
-from elastream.engine import sources
+from elastream.engine.edges import sources
 from elastream.topology import Topology, parse_schema
 from elastream.workload import Arrivals
 

@@ -11,10 +11,10 @@ from types import ModuleType
 from typing import Any
 
 from elastream.apps import BUILT_IN
-from elastream.engine.sources import Replay
 from elastream.errors import SettingError
 from elastream.topology import Graph, Topology
 from elastream.workload import Arrivals
+from elastream.workload.replay import Replay
 
 Options = dict[str, Any]
 

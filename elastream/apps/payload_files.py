@@ -45,15 +45,20 @@ def read_names(path: str) -> list[str]:
 
 def _csv_column(path: str, column: str) -> Iterator[str]:
     reader = csv.reader(line for _, line in _lines(path))
-    header = next(reader, [])
-    if column not in header:
-        raise SettingError(f"payload {path}, line 1: expected a column {column}, got {', '.join(header)[:100]!r}")
-    place = header.index(column)
-    for row in reader:
-        if row and len(row) != len(header):
-            raise SettingError(f"payload {path}, line {reader.line_num}: expected {len(header)} cells, got {len(row)}")
-        if row:
-            yield row[place]
+    try:
+        header = next(reader, [])
+        if column not in header:
+            raise SettingError(f"payload {path}, line 1: expected a column {column}, got {', '.join(header)[:100]!r}")
+        place = header.index(column)
+        for row in reader:
+            if row and len(row) != len(header):
+                raise SettingError(
+                    f"payload {path}, line {reader.line_num}: expected {len(header)} cells, got {len(row)}"
+                )
+            if row:
+                yield row[place]
+    except csv.Error as error:
+        raise SettingError(f"payload {path}, line {reader.line_num}: expected CSV: {error}") from None
 
 
 def _lines(path: str) -> Iterator[tuple[int, str]]:

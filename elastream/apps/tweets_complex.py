@@ -15,7 +15,7 @@ from elastream.apps.service import service, usual_arrivals
 from elastream.apps.tweet_models import author_model, kind_model, mood_model, topic_model
 from elastream.apps.tweet_parsing import PARSED, parse_tweets
 from elastream.apps.tweet_payload import tweet_payload
-from elastream.engine import sources
+from elastream.engine.edges import sources
 from elastream.topology import Topology, parse_schema
 from elastream.workload import Arrivals
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from elastream.engine.jars import folder_of
+from elastream.engine.spark.jars import folder_of
 from elastream.errors import SettingError
 
 _LOGGING = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"

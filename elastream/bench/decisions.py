@@ -8,14 +8,13 @@ from statistics import median
 
 from elastream.bench.tables import number, table
 from elastream.control import ControlLoop, Decision, Guards, Journal, Observation
-from elastream.engine import sources
-from elastream.engine.estimates import Estimates
-from elastream.engine.measure import Scene, Tick, Totals
-from elastream.engine.settle import Settled
-from elastream.engine.work import OperatorReceipt
-from elastream.lanes import Book, Store
+from elastream.engine.edges import sources
+from elastream.engine.measure.totals import Measurements, Scene
+from elastream.engine.messages import LaneReceipt
+from elastream.engine.tick.merge import TickResult
+from elastream.engine.tick.ports import Tick
+from elastream.lanes import LaneId, LedgerState, OperatorCounts, Store
 from elastream.policies import make_policy
-from elastream.scoring.latency import Latencies
 from elastream.testing import ManualClock
 from elastream.topology import Graph, Kind, Topology
 from elastream.workload import constant
@@ -24,7 +23,7 @@ GOALS_MS = {10: 5.0, 1000: 200.0}
 """Operators -> the most that a decision may take."""
 
 LANES = 8
-TICKS = 20
+TICKS, TICK_S = 20, 0.3
 INTERVALS = 9
 
 
@@ -56,20 +55,18 @@ class _Plant:
     """Intervals that were measured before; only what is made of them at their end is part of a decision."""
 
     def __init__(self, graph: Graph) -> None:
-        self._sizes: dict[str, int] = {
-            operator.name: LANES // 2 for operator in graph.served if operator.kind is not Kind.OUTPUT
-        }
+        self._state = LedgerState()
+        self._state.sizes = {o.name: LANES // 2 for o in graph.served if o.kind is not Kind.OUTPUT}
         self._intervals = [_interval(graph, 40 if turn % 2 else 400) for turn in range(INTERVALS + 1)]
         self.rescales = 0
 
     def observe(self) -> Observation:
-        active = {name: tuple(range(size)) for name, size in self._sizes.items()}
-        scene = Scene(Book(), active, Estimates(), {}, budget_s=0.2, slots=10**6)
-        return self._intervals.pop(0).observation(scene, overhead_s=0.1)
+        scene = Scene(self._state, {}, {}, slots=10**6, waits={})
+        return self._intervals.pop(0).interval(scene, TICKS * TICK_S)
 
     def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
         self.rescales += len(decisions)
-        self._sizes |= {decision.operator: decision.after for decision in decisions}
+        self._state.sizes |= {decision.operator: decision.after for decision in decisions}
 
 
 def _measure(policy: str, operators: int) -> DecisionTime:
@@ -101,25 +98,27 @@ def _same(batch: object) -> object:
     return batch
 
 
-def _interval(graph: Graph, rows: int) -> Totals:
+def _interval(graph: Graph, rows: int) -> Measurements:
     """Every lane of every operator served so many tuples of a millisecond in each tick."""
-    totals = Totals(graph)
-    counts: dict[str, dict[str, float]] = {
-        o.name: {"processed": rows * LANES, "received": rows * LANES, "busy_s": rows * LANES * 1e-3}
-        for o in graph.operators
-    }
-    receipts = tuple(
-        OperatorReceipt(
-            o.name,
-            lane,
-            processed=rows,
-            busy_s=rows * 1e-3,
-            delivered={edge.target: {lane: rows} for edge in graph.edges_from(o.name)},
-        )
-        for o in graph.operators
-        for lane in range(LANES)
+    measured = Measurements(graph)
+    all_rows = rows * LANES
+    result = TickResult(
+        counts={
+            o.name: OperatorCounts(processed=all_rows, received=all_rows, busy_s=all_rows * 1e-3)
+            for o in graph.operators
+        },
+        receipts=[
+            LaneReceipt(o.name, lane, processed=rows, busy_s=rows * 1e-3)
+            for o in graph.operators
+            for lane in range(LANES)
+        ],
+        sent={
+            LaneId(edge.target, lane): Counter({o.name: rows})
+            for o in graph.operators
+            for edge in graph.edges_from(o.name)
+            for lane in range(LANES)
+        },
     )
-    settled = Settled((), (), {}, counts, {}, receipts, Latencies(), Counter(), frozenset(), rows * 1e-3)
     for n in range(TICKS):
-        totals.add(Tick(n, n * 0.3, (n + 1) * 0.3, settled, {}, {}))
-    return totals
+        measured.add(Tick(n, n * TICK_S, (n + 1) * TICK_S, result, {}, {}))
+    return measured

@@ -8,14 +8,17 @@ from typing import Any, TypeVar
 
 import pyspark
 
+from elastream.bench.busy import Busy
 from elastream.bench.floor import Floor
 from elastream.bench.footprint import Footprint
 from elastream.bench.isolate import busy_cores, run_parts
 from elastream.bench.rescale import Rescale, Restart
 from elastream.bench.results import EngineBench, Goal, Machine
 from elastream.bench.schedule import Part, schedule
+from elastream.bench.start import Start
 from elastream.bench.throughput import Sustained, Throughput
 from elastream.bench.ticks import TickTimes
+from elastream.bench.tweets import TweetsRun
 from elastream.errors import RunFailed
 
 __all__ = ["EngineBench", "Goal", "bench_engine"]
@@ -29,6 +32,9 @@ KINDS: dict[str, type[Any]] = {
     "plain": Throughput,
     "sustained": Sustained,
     "rescale": Rescale,
+    "busy": Busy,
+    "start": Start,
+    "tweets": TweetsRun,
     "restart": Restart,
     "footprint": Footprint,
 }
@@ -50,6 +56,9 @@ def bench_engine(quick: bool, say: Callable[[str], None]) -> EngineBench:
         _of(Rescale, results),
         _of(Restart, results),
         _of(Footprint, results),
+        _of(Busy, results),
+        _of(Start, results),
+        next(iter(_of(TweetsRun, results)), None),
         tuple(failures),
     )
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from elastream.bench.plain import default_session
-from elastream.engine import tick_session
+from elastream.engine import session
 from elastream.errors import RunFailed
 
 PYTHON_SOURCE = "elastream-bench-one-string"
@@ -34,7 +34,7 @@ class Floor:
 
 def measure_floor(kind: str, master: str, warm_up: int, count: int) -> Floor:
     """Run an empty query back to back; the first `warm_up` batches do not count."""
-    spark = default_session(master) if kind == "default" else tick_session(master, 1)
+    spark = default_session(master) if kind == "default" else session(master)
     ended_s: list[float] = []
 
     def execute(batch: DataFrame, number: int) -> None:

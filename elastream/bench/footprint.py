@@ -8,11 +8,11 @@ from pathlib import Path
 
 from elastream.bench.watch import OPERATORS, Watched, four_operators, watched
 from elastream.bench.work import nothing, sink_crawl
-from elastream.engine import Settings
-from elastream.engine.measure import Tick
+from elastream.engine.tick.ports import Tick
 from elastream.lanes import Store
-from elastream.lanes.cleanup import GRACE_TICKS
-from elastream.lanes.segments import decode_schema, read_slice
+from elastream.lanes.cleanup import GRACE_S
+from elastream.lanes.segment_files import SegmentReader
+from elastream.lanes.segments import decode_schema
 from elastream.workload import Arrivals
 
 
@@ -44,13 +44,12 @@ def measure_footprint(tuples: int, per_second: float, replicas: int, quiet_s: fl
     arrivals = Arrivals((0.0, quiet_s, quiet_s + burst_s), (0.0, quiet_s * 100, quiet_s * 100 + tuples))
     # A lane of the sink serves 50 tuples a second; the other operators as many as come.
     graph = four_operators(arrivals, nothing, sink_crawl, replicas=replicas)
-    # Ticks that stay short although so much waits: the clean-up comes after a number of ticks.
-    with watched(graph, settings=Settings(max_budget_s=Settings().budget_s)) as run:
+    with watched(graph) as run:
         origin_s = run.origin_s()
         time.sleep(max(0.0, origin_s + quiet_s - 0.5 - time.time()))
         before_bytes = _resident_bytes()
         run.wait(lambda: _has_arrived(run, arrivals.total), burst_s * 5 + 120, "all tuples to wait for the sink")
-        run.wait_for_ticks(len(run.ticks) + GRACE_TICKS + 2, 120)
+        time.sleep(GRACE_S + 1)
         seen: list[Footprint] = []
 
         def look(tick: Tick) -> None:
@@ -66,15 +65,17 @@ def measure_footprint(tuples: int, per_second: float, replicas: int, quiet_s: fl
 def _has_arrived(run: Watched, total: int) -> bool:
     """True when everything has entered and only the slow operator has tuples left."""
     waiting = [run.ticks[-1].queued[name] for name in OPERATORS[:3]] if run.ticks else [1]
-    return int(run.handle.book.sources["in"]["next"]) >= total and not any(waiting)
+    return int(run.handle.state.sources["in"]["next"]) >= total and not any(waiting)
 
 
 def _look(run: Watched, tick: Tick, per_second: float, replicas: int, before_bytes: int) -> Footprint:
     grown = _resident_bytes() - before_bytes
-    book, store = run.handle.book, Store(run.handle.base)
+    book, store = run.handle.state, Store(run.handle.base)
     slices = [piece for queue in book.lanes.values() for piece in queue.slices]
     schemas = {key: decode_schema(text) for key, text in book.schemas.items()}
-    payload = sum(read_slice(store, piece, schemas[piece.schema]).nbytes for piece in slices)
+    reader = SegmentReader(store)
+    payload = sum(reader.read(piece, schemas[piece.schema]).nbytes for piece in slices)
+    reader.close()
     return Footprint(
         per_second,
         replicas,

@@ -12,9 +12,10 @@ from elastream.bench.frame_work import COLUMNS, WORK, rate_rows
 from elastream.bench.plain import Batches, default_session
 from elastream.bench.watch import watched
 from elastream.bench.work import nothing, sink_nothing
-from elastream.engine import Settings, sources
-from elastream.engine.session import FRAME_SETTINGS
+from elastream.engine.edges import sources
+from elastream.engine.spark.session import FRAME_SETTINGS
 from elastream.errors import RunFailed
+from elastream.settings import Settings
 from elastream.topology import Topology
 
 LANES = "lanes"
@@ -54,10 +55,10 @@ def measure_frame_cost(work: str, cores: int, rows: int, warm_up_s: float, secon
         last, used_s = len(run.ticks), cpu_s() - before_s
         run.stop()
     ticks = run.ticks[first:last]
-    served = sum(tick.settled.counts.get("work", {}).get("processed", 0) for tick in ticks) / len(ticks)
-    if abs(served / rows - 1) > 0.05:
-        raise RunFailed(f"bench: {work} served {served:,.0f} tuples a tick, expected {rows:,}")
-    return FrameCost("elastream", work, used_s / len(ticks) * 1e3, len(ticks))
+    served = sum(tick.counts("work").processed for tick in ticks)
+    if not served:
+        raise RunFailed(f"bench: {work} served nothing in {seconds:.0f} s")
+    return FrameCost("elastream", work, used_s * rows / served * 1e3, served // rows)
 
 
 def measure_plain_cost(work: str, cores: int, rows: int, warm_up_s: float, seconds: float) -> FrameCost:

@@ -13,12 +13,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from elastream.bench.plain import default_session
 from elastream.bench.watch import watched
 from elastream.bench.work import nothing
-from elastream.engine import tick_session
-from elastream.engine.jars import found_jars
-from elastream.engine.kafka_admin import kafka_admin
-from elastream.engine.measure import Tick
-from elastream.engine.sinks import kafka as to_kafka
-from elastream.engine.sources import kafka as from_kafka
+from elastream.engine import session
+from elastream.engine.edges.kafka_admin import kafka_admin
+from elastream.engine.edges.sinks import kafka as to_kafka
+from elastream.engine.edges.sources import kafka as from_kafka
+from elastream.engine.spark.jars import found_jars
+from elastream.engine.tick.ports import Tick
 from elastream.errors import RunFailed
 from elastream.topology import Topology
 
@@ -55,7 +55,7 @@ class FromTopicToTopic:
 
 def fill_topic(servers: str, topic: str, records: int, bytes_each: int, partitions: int) -> Filled:
     """Records with a key of 8 bytes and a value of `bytes_each`."""
-    spark = tick_session("local[2]", 2)
+    spark = session("local[4]")
     with kafka_admin(spark, servers) as admin:
         admin.create(topic, partitions)
     value = f"rpad(cast(id as string), {bytes_each}, 'x') as value"
@@ -96,7 +96,7 @@ def measure_elastream_kafka(
     servers: str, filled: dict[str, Any], cores: int, most: int, replicas: int
 ) -> FromTopicToTopic:
     """The same through two operators that do nothing."""
-    spark = tick_session(f"local[{cores},4]", cores)
+    spark = session(f"local[{cores + 4},4]")
     source = Filled(**filled)
     out = _topic(spark, servers, source, f"elastream-{most}")
     topic = from_kafka(servers, source.topic, value="binary", keep=("key",), end="latest", most_per_tick=most)
@@ -110,7 +110,7 @@ def measure_elastream_kafka(
     if (audit.entered, audit.finished) != (source.records, source.records):
         raise RunFailed(f"bench: {source.records} records, {audit.entered} entered, {audit.finished} finished")
     # When the topic has been read to its end, ticks have less to do than the plain query's batches: they do not count.
-    reading = [tick.number for tick in run.ticks if tick.settled.counts.get("in", {}).get("processed")]
+    reading = [tick.number for tick in run.ticks if tick.counts("in").processed]
     ticks = [(tick.ended_s, _finished(tick)) for tick in run.ticks if tick.number <= reading[-1]]
     config = f"{most:,} records a tick at most, {replicas} replicas an operator, {spark.sparkContext.master}"
     return _rate("elastream", config, ticks, len(audit.problems))
@@ -124,7 +124,7 @@ def _topic(spark: SparkSession, servers: str, filled: Filled, name: str) -> str:
 
 
 def _finished(tick: Tick) -> int:
-    return int(tick.settled.counts.get("last", {}).get("finished", 0))
+    return tick.counts("last").finished
 
 
 def _ended(query: StreamingQuery) -> dict[int, Batch]:

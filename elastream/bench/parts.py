@@ -11,15 +11,18 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from elastream.bench.busy import measure_busy
 from elastream.bench.floor import measure_floor
 from elastream.bench.footprint import measure_footprint
 from elastream.bench.frame_cost import measure_frame_cost, measure_plain_cost
 from elastream.bench.kafka_throughput import fill_topic, measure_elastream_kafka, measure_plain_kafka
 from elastream.bench.plain import measure_plain
 from elastream.bench.rescale import measure_rescale, measure_restart
+from elastream.bench.start import measure_start
 from elastream.bench.state import measure_state
 from elastream.bench.throughput import measure_sustained, measure_throughput
 from elastream.bench.ticks import measure_ticks
+from elastream.bench.tweets import measure_tweets
 
 PARTS: dict[str, Callable[..., Any]] = {
     "floor": measure_floor,
@@ -28,6 +31,9 @@ PARTS: dict[str, Callable[..., Any]] = {
     "sustained": measure_sustained,
     "plain": measure_plain,
     "rescale": measure_rescale,
+    "busy": measure_busy,
+    "start": measure_start,
+    "tweets": measure_tweets,
     "restart": measure_restart,
     "footprint": measure_footprint,
     "kafka_fill": fill_topic,

@@ -1,4 +1,4 @@
-"""What a rescale costs: the ticks around it in Elastream, and the restart that a plain query needs for the same."""
+"""Rescales: how long nothing comes out around them in Elastream, and the restart that a plain query needs for the same."""
 
 import time
 from dataclasses import dataclass
@@ -10,40 +10,41 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from elastream.bench.plain import ArrowFunction, Batches, chain_query, default_session
-from elastream.bench.watch import OPERATORS, four_operators, missing, watched
+from elastream.bench.watch import OPERATORS, finished, four_operators, missing, watched
 from elastream.bench.work import arrow_doze, arrow_nothing, doze, sink_doze
 from elastream.workload import constant
 
 FEW, MANY = 2, 8
 """Replicas of each operator before and after; for the plain query, partitions before and after."""
 
-NEAR_S = 5.0
-"""A long tick this soon after the rescale is blamed on it."""
+NEAR_S = 0.5
+"""A pause that begins this soon after a rescale is blamed on it."""
 
 STEPS: dict[str, ArrowFunction] = {"empty": arrow_nothing, "2ms": arrow_doze}
 
 
 @dataclass(frozen=True)
 class Rescale:
-    """Ticks around a rescale of all four operators at once; every tuple waits 2 ms in each of them."""
+    """Rescales of all four operators at once, two replicas to eight and back; every tuple waits 2 ms in each of them."""
 
     offered_per_s: float
-    before_ms: float
-    """The median tick before."""
+    rescales: int
+    usual_ms: float
+    """The longest time without output while nothing is rescaled."""
     longest_ms: float
-    """The longest tick of the five seconds after."""
-    after_ms: float
-    """The median tick after."""
-    queued_before: int
-    queued_after: int
-    """Tuples in all lanes when the rescale came, and at the end."""
-    ticks_ms: tuple[tuple[float, float], ...]
-    """(seconds after the rescale at which a tick ended, how long it took)."""
+    """The longest that overlaps half a second after some rescale."""
+    typical_ms: float
+    """The median over the rescales."""
+    gaps_ms: tuple[tuple[float, float], ...]
+    """(seconds since the first rescale, time without output that ended then)."""
+    at_s: tuple[float, ...]
+    """When the rescales were, in the same seconds."""
     missing: int
 
     @property
-    def ratio(self) -> float:
-        return self.longest_ms / self.before_ms
+    def beyond_ms(self) -> float:
+        """Time without output around a rescale beyond the usual."""
+        return max(0.0, self.longest_ms - self.usual_ms)
 
 
 @dataclass(frozen=True)
@@ -66,27 +67,33 @@ class Restart:
     """The median micro-batch before."""
 
 
-def measure_rescale(offered_per_s: float, warm_up: int, before_s: float, after_s: float) -> Rescale:
-    """Two replicas of each operator become eight in mid-run."""
+def measure_rescale(offered_per_s: float, warm_up_s: float, rescales: int, every_s: float) -> Rescale:
+    """After a while without any, rescale back and forth."""
     graph = four_operators(constant(offered_per_s, 3600), doze, sink_doze, replicas=(FEW, MANY), kind="map")
-    with watched(graph) as run:
-        run.wait_for_ticks(warm_up, 240)
-        time.sleep(before_s)
-        queued_before = sum(run.ticks[-1].queued.values())
-        at_s = time.time()
-        for name in OPERATORS:
-            run.handle.scale(name, MANY)
-        run.wait_past(at_s + after_s, after_s + 120)
+    at_s: list[float] = []
+    came: list[float] = []
+    # Thousands of ticks in memory would make the driver stop to collect garbage: that would be measured, and not the rescales.
+    with watched(graph, keep=1) as run:
+        run.handle.subscribe(lambda tick: came.append(tick.ended_s) if finished(tick) else None)
+        begin = run.origin_s() + warm_up_s
+        run.wait_past(begin + rescales * every_s / 2, warm_up_s + rescales * every_s + 120)
+        for number in range(rescales):
+            at_s.append(time.time())
+            for name in OPERATORS:
+                run.handle.scale(name, FEW if number % 2 else MANY)
+            time.sleep(every_s)
         audit = run.stop()
-    series = [(tick.ended_s - at_s, (tick.ended_s - tick.started_s) * 1e3) for tick in run.ticks]
+    gaps = [(after, (after - before) * 1e3) for before, after in pairwise(came) if before >= begin]
+    near = [[ms for end, ms in gaps if end > at and end - ms / 1e3 < at + NEAR_S] for at in at_s]
+    blamed = [max(found, default=0.0) for found in near]
     return Rescale(
         offered_per_s,
-        median(ms for at, ms in series if -before_s <= at < 0),
-        max(ms for at, ms in series if 0 <= at <= NEAR_S),
-        median(ms for at, ms in series if at >= 0),
-        queued_before,
-        sum(run.ticks[-1].queued.values()),
-        tuple((round(at, 3), round(ms, 1)) for at, ms in series if at >= -before_s),
+        rescales,
+        max((ms for end, ms in gaps if end < at_s[0]), default=0.0),
+        max(blamed),
+        median(blamed),
+        tuple((round(end - at_s[0], 3), round(ms, 1)) for end, ms in gaps),
+        tuple(round(at - at_s[0], 3) for at in at_s),
         missing(audit),
     )
 

@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from elastream.apps.load import PARAMETERS
 from elastream.control import Guards, checked_td
-from elastream.engine import Settings
 from elastream.errors import SettingError
 from elastream.policies import make_policy
+from elastream.settings import Settings
 from elastream.workload import Arrivals, parse_workload
 
 PAPER_COLUMNS = ("saved", "degradation", "processed", "latency ms")

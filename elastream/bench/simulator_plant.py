@@ -4,28 +4,30 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from elastream.apps import BUILT_IN
 from elastream.apps.load import load_app
-from elastream.bench.runner import Progress
 from elastream.bench.scenario import Scenario
 from elastream.control import Policy
-from elastream.engine.planner import WAITING_TASKS
-from elastream.engine.sources import Replay
 from elastream.errors import SettingError
 from elastream.policies import make_policy
 from elastream.scoring import write_report
 from elastream.simulator.cluster import Cluster
+from elastream.simulator.engine_works import EngineTurns
 from elastream.simulator.events import Events
 from elastream.simulator.fidelity import Fidelity, System
 from elastream.simulator.model import Model, Node, make_model
 from elastream.simulator.profile import Machine, Profile
 from elastream.simulator.simulate import Simulated, simulate
-from elastream.simulator.spark_ticks import SparkTicks
 from elastream.simulator.state import Limits
 from elastream.simulator.storm_steps import StormSteps
 from elastream.topology import Graph
 from elastream.workload import Arrivals
+from elastream.workload.replay import Replay
+
+if TYPE_CHECKING:
+    from elastream.bench.runner import Progress
 
 DRAIN_S = 15.0
 """As on Spark: how long a run may go on after its last tuple was due."""
@@ -39,7 +41,7 @@ FIDELITIES: dict[str, Callable[..., Fidelity]] = {"ticks": Fidelity, "events": E
 
 
 class SimulatorPlant:
-    """`system` is `spark`, the engine's ticks, or `storm`, tuple by tuple."""
+    """`system` is `spark`, the engine's turns, or `storm`, tuple by tuple."""
 
     name = "simulator"
 
@@ -65,7 +67,7 @@ class SimulatorPlant:
         # It takes hardly any time; what counts is which part of a suite is done.
         return 1.0
 
-    def run(self, scenario: Scenario, folder: Path, progress: Progress) -> None:
+    def run(self, scenario: Scenario, folder: Path, progress: "Progress") -> None:
         done = self.simulate(scenario)
         write_report(done.record, done.events, folder, scenario.r_over)
 
@@ -121,20 +123,16 @@ def system_of(name: str, machine: Machine, model: Model, scenario: Scenario, cro
     if name == "storm":
         shortest_s = float(model.fixed.service_s.min())
         return StormSteps(min(max(shortest_s / 2, FINEST_STEP_S), COARSEST_STEP_S), crowding)
-    return SparkTicks(
-        base_s=machine.base_s,
-        task_s=machine.task_s * machine.cores / cores,
-        tuple_s=machine.tuple_s * machine.cores / cores,
-        spread=machine.spread,
-        reads_at=machine.reads_at,
-        slots=max(cores, model.lanes + len(model.sources)),
+    return EngineTurns(
+        turn_s=machine.turn_s,
+        receipt_s=machine.receipt_s,
+        work_s=machine.work_s,
+        tuple_s=machine.tuple_s,
+        hop_s=machine.hop_s,
         cores=cores,
-        threads_tasks=WAITING_TASKS * cores,
+        slots=model.lanes,
         budget_s=settings.budget_s,
         max_budget_s=settings.max_budget_s,
-        heartbeat_s=settings.heartbeat_s,
-        elastic=True,
-        lane_s=machine.lane_s,
         crowding=crowding,
     )
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from elastream.apps import BUILT_IN
 from elastream.apps.load import load_app
+from elastream.bench.restarting import restart_as_asked
 from elastream.bench.runner import Progress
 from elastream.bench.scenario import Scenario
-from elastream.engine import Handle, run, tick_session
-from elastream.engine.recording import Recorder, events_of
-from elastream.engine.sources import Replay
+from elastream.engine import Handle, run, session
+from elastream.engine.measure.recording import Recorder, events_of
 from elastream.errors import SettingError
 from elastream.scoring import Record, write_report
 from elastream.topology import Graph
+from elastream.workload.replay import Replay
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +49,7 @@ class SparkPlant:
 
     def run(self, scenario: Scenario, folder: Path, progress: Progress) -> None:
         if self._spark is None:
-            self._spark = tick_session(None, self._lanes)
+            self._spark = session()
         base = tempfile.mkdtemp(prefix="elastream-")
         try:
             graph = _graph(scenario, base)
@@ -61,6 +62,7 @@ class SparkPlant:
                 guards=scenario.guards(),
                 settings=scenario.settings(),
             )
+            handle.on_decision(restart_as_asked(handle))
             recorder = Recorder(handle)
             limit_s = scenario.seconds or _input_s(scenario, graph) + DRAIN_S
             try:

@@ -13,8 +13,9 @@ from elastream.bench.schedule import Part
 from elastream.bench.tables import table
 from elastream.bench.watch import tick_s, watched
 from elastream.bench.work import sink_nothing
-from elastream.engine import Settings, sources
+from elastream.engine.edges import sources
 from elastream.errors import RunFailed
+from elastream.settings import Settings
 from elastream.topology import Topology
 from elastream.workload import Arrivals
 
@@ -108,8 +109,10 @@ def measure_state(keys: int, before: int, after: int) -> StateRescaled:
     flow.sink("last", sink_nothing, after="count", replicas=2)
     cores = os.cpu_count() or 1
     with watched(flow.build(), f"local[{cores},4]", Settings(state_partitions=before)) as run:
-        done = run.handle.book.totals
-        run.wait(lambda: done.get("count", {}).get("processed", 0) >= keys, load_s * 10 + 120, "all keys to be counted")
+        done = run.handle.state.totals
+        run.wait(
+            lambda: "count" in done and done["count"].processed >= keys, load_s * 10 + 120, "all keys to be counted"
+        )
         time.sleep(3.0)
         ticks = run.ticks[-10:]
         receipt = run.handle.rescale_state("count", after)
@@ -117,8 +120,8 @@ def measure_state(keys: int, before: int, after: int) -> StateRescaled:
             raise RunFailed(f"bench: the state was not rescaled: {receipt.problem}")
         run.wait_for_ticks(len(run.ticks) + 5, 60)
         audit = run.stop()
-        counted, entered = int(done["count"]["processed"]), int(done["in"]["processed"])
-        waiting = run.handle.book.queued("count")
+        counted, entered = done["count"].processed, done["in"].processed
+        waiting = run.handle.state.queued("count")
     return StateRescaled(
         keys,
         receipt.before,

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
+from elastream.bench.busy import Busy
 from elastream.bench.floor import Floor
 from elastream.bench.footprint import Footprint
 from elastream.bench.rescale import Rescale, Restart
 from elastream.bench.throughput import Sustained, Throughput
 from elastream.bench.ticks import PER_SECOND, TickTimes
+from elastream.bench.tweets import TweetsRun
 
 FLOOR_NAMES = {
     "strict": "settings of ticks, Spark's own source (goals are judged by this)",
@@ -59,7 +61,7 @@ def ticks(found: tuple[TickTimes, ...], floor_ms: float | None) -> str:
             _per(t.p50_ms, floor_ms, 2),
             number(t.p95_ms),
             number(t.max_ms),
-            number(t.tasks),
+            number(t.works_per_s),
             number(t.latency_mean_ms),
             _per(t.latency_mean_ms, floor_ms, 1),
             number(t.latency_p95_ms),
@@ -67,12 +69,12 @@ def ticks(found: tuple[TickTimes, ...], floor_ms: float | None) -> str:
         ]
         for t in sorted(found, key=lambda t: t.lanes)
     ]
-    head = ["lanes", "p50 ms", "/ floor", "p95 ms", "max ms", "tasks", "latency ms", "/ floor", "p95 ms", "missing"]
+    head = ["lanes", "p50 ms", "/ floor", "p95 ms", "max ms", "works/s", "latency ms", "/ floor", "p95 ms", "missing"]
     return "\n\n".join(
         [
             "## Ticks and four-hop latency",
             f"Four operators that do nothing, {PER_SECOND:,} tuples/s; a tick is the time between two commits. Lanes with "
-            "little to do share a task. Latency: from the time a tuple was due to the end of the fourth operator, mean.",
+            "little to do share a work. Latency: from the time a tuple was due to the end of the fourth operator, mean.",
             table(head, rows),
         ]
     )
@@ -120,12 +122,11 @@ def rescales(found: tuple[Rescale, ...], restarts: tuple[Restart, ...]) -> str:
     ours = [
         [
             number(r.offered_per_s),
-            number(r.before_ms),
+            str(r.rescales),
+            number(r.usual_ms),
+            number(r.typical_ms),
             number(r.longest_ms),
-            f"{r.ratio:.2f}",
-            number(r.after_ms),
-            number(r.queued_before),
-            number(r.queued_after),
+            number(r.beyond_ms),
             str(r.missing),
         ]
         for r in found
@@ -141,18 +142,63 @@ def rescales(found: tuple[Rescale, ...], restarts: tuple[Restart, ...]) -> str:
         ]
         for r in restarts
     ]
-    head = ["tuples/s", "median before", "longest", "/ median", "median after", "queued", "queued after", "missing"]
+    head = [
+        "tuples/s",
+        "rescales",
+        "longest without one",
+        "around one, median",
+        "longest",
+        "beyond the usual",
+        "missing",
+    ]
     return "\n\n".join(
         [
-            "## Two replicas become eight, on each of four operators",
-            "Every tuple waits 2 ms in each operator. Ticks in ms; the longest of the five seconds after the rescale.",
+            "## Two replicas become eight, on each of four operators, and two again",
+            "Every tuple waits 2 ms in each operator. Times without output in ms: the longest while nothing was rescaled, and those "
+            "that overlap half a second after a rescale.",
             table(head, ours),
             "The plain query, stopped and started again with more partitions: ms from `stop()` to the end of the first "
-            "micro-batch. The first time in a session it needs new workers, as any first rescale to that size does (goals "
-            "are judged by this); the second time it finds them.",
+            "micro-batch. The first time in a session it needs new workers, the second time it finds them.",
             table(["work", "tuples a batch", "batch ms", "partitions", "first time ms", "second time ms"], theirs),
         ]
     )
+
+
+def busy(found: tuple[Busy, ...]) -> str:
+    rows = [
+        [
+            str(b.replicas),
+            f"{b.share:.3f}",
+            number(b.works_per_s),
+            number(b.turns_per_s),
+            number(b.turn_ms),
+            number(b.cpu_ms_per_1000),
+        ]
+        for b in found
+    ]
+    head = ["replicas", "share served", "works/s", "turns/s", "CPU ms per turn", "CPU ms per 1,000 tuples"]
+    return "\n\n".join(
+        [
+            "## A busy replica",
+            "One operator that waits 2 ms per tuple and is offered more than it can serve.",
+            table(head, rows),
+        ]
+    )
+
+
+def tweets(found: TweetsRun) -> str:
+    rows = [
+        ["played for s", number(found.seconds)],
+        ["latency mean ms", number(found.latency_mean_ms)],
+        ["latency p95 ms", number(found.latency_p95_ms)],
+        ["saved resources", f"{found.saved:.3f}"],
+        ["throughput degradation", f"{found.degradation:.3f}"],
+        ["processed", f"{found.processed:.4f}"],
+        ["CPU seconds of all processes", number(found.cpu_s)],
+        ["rescales", str(found.rescales)],
+        ["missing, doubled", f"{found.missing}, {found.doubled}"],
+    ]
+    return "\n\n".join(["## Tweets on a real trace, sized by PSPS", table(["", ""], rows)])
 
 
 def footprints(found: tuple[Footprint, ...]) -> str:

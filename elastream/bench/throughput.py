@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from elastream.bench.watch import finished, four_operators, missing, watched
 from elastream.bench.work import nothing, sink_nothing, sink_spin, spin
-from elastream.engine.measure import Tick
+from elastream.engine.tick.ports import Tick
 from elastream.errors import RunFailed
 from elastream.scoring.latency import Latencies
 from elastream.workload import constant
@@ -60,13 +60,11 @@ class Sustained:
         return self.entered == self.finished == offered and not self.problems
 
 
-def measure_throughput(
-    work: str, master: str | None, replicas: int, offered_per_s: float, warm_up_s: float, seconds: float
-) -> Throughput:
+def measure_throughput(work: str, replicas: int, offered_per_s: float, warm_up_s: float, seconds: float) -> Throughput:
     """Offer more than can be served; count what is finished in the middle of the run."""
     step, sink = STEPS[work]
     arrivals = constant(offered_per_s, warm_up_s + seconds + 60)
-    with watched(four_operators(arrivals, step, sink, replicas=replicas), master) as run:
+    with watched(four_operators(arrivals, step, sink, replicas=replicas)) as run:
         begin = run.origin_s() + warm_up_s
         run.wait(lambda: _is_enough(_from(run.ticks, begin), seconds), warm_up_s + seconds + 120, "enough ticks")
         slots = str(run.handle.spark.sparkContext.master)
@@ -76,12 +74,10 @@ def measure_throughput(
     return Throughput("elastream", work, config, _finished_per_s(inside), _span_s(inside), missing(audit))
 
 
-def measure_sustained(
-    master: str | None, replicas: int, offered_per_s: float, warm_up_s: float, seconds: float
-) -> Sustained:
+def measure_sustained(replicas: int, offered_per_s: float, warm_up_s: float, seconds: float) -> Sustained:
     """Offer a rate, wait until all is served, audit the base."""
     arrivals = constant(offered_per_s, warm_up_s + seconds)
-    with watched(four_operators(arrivals, nothing, sink_nothing, replicas=replicas), master) as run:
+    with watched(four_operators(arrivals, nothing, sink_nothing, replicas=replicas)) as run:
         begin = run.origin_s() + warm_up_s
         run.wait(lambda: not run.handle.active, arrivals.seconds * 5 + 120, "all tuples to be served")
         audit = run.stop()
@@ -90,7 +86,7 @@ def measure_sustained(
         raise RunFailed(f"bench: expected {FEWEST_TICKS} ticks or more in {seconds:.0f} s, got {len(inside)}")
     latencies = Latencies()
     for tick in inside[1:]:
-        latencies.merge(tick.settled.latencies)
+        latencies.merge(tick.result.latencies)
     return Sustained(
         offered_per_s,
         warm_up_s,

@@ -7,7 +7,6 @@ import numpy as np
 
 from elastream.bench.watch import OPERATORS, four_operators, missing, tick_s, watched
 from elastream.bench.work import nothing, sink_nothing
-from elastream.engine.tick_source import Mailbox
 from elastream.scoring.latency import Latencies
 from elastream.workload import constant
 
@@ -24,8 +23,8 @@ class TickTimes:
     p95_ms: float
     max_ms: float
     ticks: int
-    tasks: float
-    """Tasks in a tick, the median: lanes with little to do share one."""
+    works_per_s: float
+    """Lanes with little to do share one."""
     latency_mean_ms: float
     latency_p95_ms: float
     """From the time a tuple was due to the end of the fourth operator."""
@@ -35,27 +34,24 @@ class TickTimes:
 def measure_ticks(lanes: int, warm_up: int, count: int) -> TickTimes:
     """The first `warm_up` ticks do not count; the next `count` do."""
     graph = four_operators(constant(PER_SECOND, 3600), nothing, sink_nothing, replicas=lanes // len(OPERATORS))
-    tasks = []
     with watched(graph) as run:
         run.wait_for_ticks(warm_up + 1, 120)
-        deadline = time.monotonic() + 240
-        while len(run.ticks) <= warm_up + count and run.handle.active and time.monotonic() < deadline:
-            tasks.append(len(Mailbox(run.handle._workdir).get().tasks))
-            time.sleep(0.5)
-        run.wait_for_ticks(warm_up + count + 1, 1)
+        began, works = time.monotonic(), run.handle.works
+        run.wait_for_ticks(warm_up + count + 1, 240)
+        works_per_s = (run.handle.works - works) / (time.monotonic() - began)
         audit = run.stop()
     measured = run.ticks[warm_up : warm_up + count + 1]
     took_ms = np.asarray(tick_s(measured)) * 1e3
     latencies = Latencies()
     for tick in measured[1:]:
-        latencies.merge(tick.settled.latencies)
+        latencies.merge(tick.result.latencies)
     return TickTimes(
         lanes,
         float(np.percentile(took_ms, 50)),
         float(np.percentile(took_ms, 95)),
         float(took_ms.max()),
         len(took_ms),
-        float(np.median(tasks)),
+        works_per_s,
         latencies.mean_s * 1e3,
         latencies.percentile_s(0.95) * 1e3,
         missing(audit),

@@ -1,17 +1,21 @@
 """A run that is measured: four operators in a row, and the ticks they make."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from elastream.engine import Handle, Settings, run, sources
-from elastream.engine.measure import Tick
+from elastream.engine import Handle, run
+from elastream.engine.edges import sources
+from elastream.engine.tick.merge import TickResult
+from elastream.engine.tick.ports import Tick
 from elastream.errors import RunFailed
 from elastream.lanes import Audit
+from elastream.settings import Settings
 from elastream.topology import Graph, Topology
 from elastream.workload import Arrivals
 
@@ -73,24 +77,37 @@ class Watched:
 
     def origin_s(self) -> float:
         """When the replay began."""
-        self.wait(lambda: bool(self.handle.book.sources.get("in")), 60, "the first tick")
-        return float(self.handle.book.sources["in"]["origin_s"])
+        self.wait(lambda: bool(self.handle.state.sources.get("in")), 60, "the first tick")
+        return float(self.handle.state.sources["in"]["origin_s"])
 
 
 @contextmanager
-def watched(graph: Graph, master: str | None = None, settings: Settings | None = None) -> Iterator[Watched]:
-    """Run a graph on a base of its own, thrown away at the end."""
+def watched(
+    graph: Graph, master: str | None = None, settings: Settings | None = None, *, keep: int = sys.maxsize
+) -> Iterator[Watched]:
+    """Run a graph on a base of its own, thrown away at the end. `keep`: how many of the newest ticks."""
     with TemporaryDirectory(prefix="elastream-bench-") as folder:
         base = Path(folder) / "base"
         with run(graph, str(base), master=master, settings=settings) as handle:
             ticks: list[Tick] = []
-            handle.subscribe(ticks.append)
+
+            def add(tick: Tick) -> None:
+                ticks.append(_slim(tick))
+                if len(ticks) > keep:
+                    del ticks[0]
+
+            handle.subscribe(add)
             yield Watched(handle, ticks, base)
+
+
+def _slim(tick: Tick) -> Tick:
+    """A tick without its receipts: thousands are kept, and memory that grows slows down what is measured."""
+    return replace(tick, result=TickResult(counts=tick.result.counts, latencies=tick.result.latencies))
 
 
 def finished(tick: Tick) -> int:
     """Tuples that reached the end of the fourth operator in this tick."""
-    return int(tick.settled.counts.get(OPERATORS[3], {}).get("finished", 0))
+    return tick.counts(OPERATORS[3]).finished
 
 
 def tick_s(ticks: list[Tick]) -> list[float]:

@@ -4,8 +4,7 @@ import argparse
 import json
 import sys
 
-from rich.console import Console
-
+from elastream.cli.console import plain_console
 from elastream.errors import SettingError
 from elastream.lanes import Store, audit
 
@@ -23,7 +22,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps(vars(found)) + "\n")
     else:
-        console = Console(highlight=False, soft_wrap=True)
+        console = plain_console()
         console.print(f"tick {found.tick}")
         console.print(
             f"entered {found.entered} = finished {found.finished} + dropped {found.dropped} + queued {found.queued}"
@@ -33,8 +32,9 @@ def main(args: argparse.Namespace) -> int:
             if rows:
                 console.print(f"  {name}: {rows} wait")
         for problem in found.problems:
-            console.print(f"[red]problem:[/red] {problem}")
+            console.print(f"problem: {problem}", style="red")
         console.print(
-            "[green]all holds[/green]" if not found.problems else f"[red]{len(found.problems)} problems[/red]"
+            f"{len(found.problems)} problems" if found.problems else "all holds",
+            style="red" if found.problems else "green",
         )
     return 1 if found.problems else 0

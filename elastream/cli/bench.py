@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from rich.console import Console
 from rich.markdown import Markdown
 
 from elastream.bench.suite import Suite, load_suite, suite_names
 from elastream.cli.app_options import add_app_arguments, app_options
+from elastream.cli.console import plain_console
 from elastream.cli.simulator_options import add_simulator_arguments, simulator
 from elastream.control import Guards
 from elastream.errors import SettingError
@@ -156,7 +156,7 @@ def _measure(
     bench: Callable[[bool, Callable[[str], None]], T],
     draw: Callable[[T, Path], None] | None = None,
 ) -> int:
-    console = Console(stderr=args.json, highlight=False, soft_wrap=True)
+    console = plain_console(stderr=args.json)
     report = Path(args.report)
     # An unusable directory is better found now than in ten minutes.
     report.mkdir(parents=True, exist_ok=True)
@@ -181,14 +181,14 @@ def _decisions(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps([vars(time) for time in times]) + "\n")
     else:
-        Console(highlight=False).print(Markdown(decision_table(times)))
+        plain_console(soft_wrap=False).print(Markdown(decision_table(times)))
     return 0 if all(time.met for time in times) else 1
 
 
 def _speed(args: argparse.Namespace) -> int:
     from elastream.bench.simulator_speed import bench_simulator, speed_table
 
-    console = Console(stderr=args.json, highlight=False, soft_wrap=True)
+    console = plain_console(stderr=args.json)
     found = bench_simulator(console.print)
     if args.json:
         sys.stdout.write(json.dumps([its.to_json() for its in found]) + "\n")
@@ -220,7 +220,7 @@ def _fidelity(args: argparse.Namespace) -> int:
     from elastream.cli.suite_progress import watch_on
     from elastream.simulator.profile import load_profile
 
-    console = Console(stderr=args.json, highlight=False, soft_wrap=True)
+    console = plain_console(stderr=args.json)
     found = bench_fidelity(
         fidelity_scenarios(),
         SparkPlant(watch_on(console)),
@@ -276,7 +276,7 @@ def run_and_show(
     from elastream.bench.spark_plant import SparkPlant
     from elastream.cli.suite_progress import watch_on
 
-    console = Console(stderr=as_json, highlight=False, soft_wrap=True)
+    console = plain_console(stderr=as_json)
     outcomes = run_suite(suite, plant or SparkPlant(watch_on(console)), folder, console.print, again=again)
     if as_json:
         sys.stdout.write(json.dumps({outcome.label: outcome.report for outcome in outcomes}) + "\n")

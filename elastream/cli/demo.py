@@ -3,11 +3,10 @@
 import argparse
 from pathlib import Path
 
-from rich.console import Console
-
 from elastream.bench.scenario import Scenario
 from elastream.bench.suite import Suite
 from elastream.cli.bench import run_and_show
+from elastream.cli.console import plain_console
 
 POOL = 8
 SERVICE_MS = 5.0
@@ -37,7 +36,7 @@ def main(args: argparse.Namespace) -> int:
     )
     arrivals = scenarios[0].arrivals()
     assert arrivals is not None
-    Console(highlight=False).print(
+    plain_console(soft_wrap=False).print(
         f"45 minutes of tweets in {arrivals.seconds:.0f} seconds, three times: the replicas decided by PSPS every {TD_S:g} s, "
         f"then one of each operator, then {POOL}. Every operator classifies for real and waits {SERVICE_MS:g} ms a tuple more."
     )

@@ -51,9 +51,14 @@ def _show_table(
 ) -> None:
     with Live(console=console, auto_refresh=False) as live:
         while goes_on():
-            live.update(Group(*head(), view(handle.observe(2.0), record)), refresh=True)
+            live.update(Group(*head(), view(handle.observe(2.0), record), *overdue(handle)), refresh=True)
             time.sleep(REDRAW_S)
         live.update(Group(*head(), view(handle.observe(2.0), record)), refresh=True)
+
+
+def overdue(handle: Handle) -> list[Text]:
+    """A line per work that takes long; other lanes do not wait for it."""
+    return [Text(f"{work}", style="yellow", overflow="ellipsis", no_wrap=True) for work in handle.overdue()[:3]]
 
 
 def _show_lines(handle: Handle, record: Record, console: Console, goes_on: Callable[[], bool]) -> None:
@@ -65,11 +70,13 @@ def _show_lines(handle: Handle, record: Record, console: Console, goes_on: Calla
                 # What a guard refused it refuses again every interval; the report and the journal have all of it.
                 console.print(f"{t_s:.1f} s  {words}", highlight=False, soft_wrap=True)
         if time.monotonic() >= next_line:
+            for work in overdue(handle):
+                console.print(work, highlight=False, soft_wrap=True)
             seen = handle.observe(LINE_EVERY_S)
             sizes = " ".join(f"{name}:{o.replicas}" for name, o in seen.operators.items() if name not in record.sources)
             console.print(
                 f"tick {seen.tick}  in {_per_second(seen.entered, seen)}/s  out {_per_second(seen.finished, seen)}/s  "
-                f"queued {seen.queued}  dropped {seen.dropped}  latency {seen.latency_mean_s:.2f} s  replicas {sizes}",
+                f"queued {seen.queued}  dropped {seen.dropped}  latency {seen.latency_mean_s:.3f} s  replicas {sizes}",
                 highlight=False,
                 soft_wrap=True,
             )
@@ -84,7 +91,7 @@ def view(seen: Observation, record: Record) -> RenderableType:
         (record.name, "bold"),
         f"   {record.policy}   tick {seen.tick} ({tick_ms:.0f} ms)   in {_per_second(seen.entered, seen)}/s   "
         f"out {_per_second(seen.finished, seen)}/s   queued {seen.queued}   dropped {seen.dropped}   "
-        f"latency {seen.latency_mean_s:.2f} s, p95 {seen.latency_p95_s:.2f} s",
+        f"latency {seen.latency_mean_s * 1e3:.0f} ms, p95 {seen.latency_p95_s * 1e3:.0f} ms",
     )
     table = Table(expand=True, pad_edge=False)
     for column, where in (

@@ -12,10 +12,14 @@ COMMANDS = {
     "simulate": "the same run on a model, in virtual time",
     "calibrate": "measure this machine for the simulator",
     "audit": "check that nothing was lost or doubled in a base directory",
+    "letters": "the tuples on which operators raised: look, take them away, or send them again",
+    "readers": "who reads the outputs of a base, and how far each has come",
     "score": "the papers' metrics and the adaptability index of a run, or of any system's CSV",
     "trace": "list the traces, or draw what arrives when",
     "replay": "what another policy would have decided in a run that is over",
     "bench": "measure the engine against Spark itself, or policies against one another",
+    "fuzz": "damaged input of every kind: each must be answered with one clear line",
+    "chaos": "kill, freeze, cut and fill what a run stands on, and count what became of its tuples",
     "demo": "real traffic with a spike: a policy beside too few and too many replicas",
 }
 

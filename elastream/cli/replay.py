@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
+from elastream.cli.console import plain_console
 from elastream.control import JournalEntry, read_journal
 from elastream.control.replay import Replayed, replay
 from elastream.errors import SettingError
@@ -58,7 +58,7 @@ def _document(entries: list[JournalEntry], played: list[Replayed], policy: str) 
 
 
 def _print(entries: list[JournalEntry], played: list[Replayed], policy: str, everything: bool) -> None:
-    console = Console()
+    console = plain_console(soft_wrap=False)
     shown = [it for it in played if everything or it.differs]
     table = Table(title=f"{policy} on the journal of {entries[0].policy}")
     for column, where in (("s", "right"), ("operator", "left"), ("had", "right"), ("decided", "right")):

@@ -14,14 +14,16 @@ from rich.console import Console
 from elastream.apps import BUILT_IN
 from elastream.apps.load import load_app
 from elastream.cli.app_options import add_app_arguments, app_options
+from elastream.cli.console import plain_console
 from elastream.cli.live import watch
 from elastream.cli.summary import print_summary
 from elastream.control import Guards, checked_td
-from elastream.engine import Handle, Settings, run
-from elastream.engine.recording import Recorder, events_of
-from elastream.errors import SettingError
+from elastream.engine import Handle, run
+from elastream.engine.measure.recording import Recorder, events_of
+from elastream.errors import RunFailed, SettingError
 from elastream.policies import POLICIES, make_policy
 from elastream.scoring import write_report
+from elastream.settings import Settings
 from elastream.topology import Graph
 from elastream.workload import parse_workload
 
@@ -104,7 +106,7 @@ def main(args: argparse.Namespace) -> int:
         master=args.master,
         seconds=args.seconds,
         folder=Path(args.report) if args.report else None,
-        console=Console(stderr=args.json),
+        console=plain_console(stderr=args.json, soft_wrap=False),
     )
     if args.json:
         sys.stdout.write(json.dumps(report) + "\n")
@@ -149,10 +151,11 @@ def run_and_report(
     console.print("starting Spark ...", highlight=False)
     handle = run(graph, base, master=master, settings=settings, policy=policy, td_s=td_s, guards=guards)
     recorder = Recorder(handle)
+    handle.await_begin()
     if handle.timed:
         each = ", ".join(f"{name} {seconds * 1e3:.3g} ms" for name, seconds in handle.timed.items())
         console.print(f"timed before the start, a tuple: {each}", highlight=False, soft_wrap=True)
-    console.print(f"base {handle.base}", highlight=False, soft_wrap=True)
+    console.print(f"base {handle.store}", highlight=False, soft_wrap=True)
     wanted = _until_asked_to_stop()
     left = list(schedule)
 
@@ -167,10 +170,20 @@ def run_and_report(
         watch(handle, recorder.record, console, step)
     finally:
         try:
-            handle.stop()
+            _stop(handle, console, asked=not wanted())
         finally:
             report = _finish(handle, recorder, folder, console)
     return report
+
+
+def _stop(handle: Handle, console: Console, *, asked: bool) -> None:
+    """Whoever asks all processes to end, as systemd does, asks Spark too: that is no failure of the run then."""
+    try:
+        handle.stop()
+    except RunFailed as failure:
+        if not asked:
+            raise
+        console.print(f"stopped while Spark was: {failure}", soft_wrap=True)
 
 
 def _finish(handle: Handle, recorder: Recorder, folder: Path | None, console: Console) -> dict[str, object]:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from elastream.cli.console import plain_console
 from elastream.errors import SettingError
 from elastream.scoring.adaptability import ADAPTS_WELL, Curve, adaptability
 from elastream.scoring.curve_file import read_curve
@@ -42,7 +43,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps(document) + "\n")
     else:
-        _print(document, Console(highlight=False))
+        _print(document, plain_console(soft_wrap=False))
     return 0
 
 

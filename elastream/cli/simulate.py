@@ -6,12 +6,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import Progress
 
 from elastream.apps import BUILT_IN
 from elastream.bench.scenario import Scenario
 from elastream.cli.app_options import add_app_arguments, app_options
+from elastream.cli.console import plain_console
 from elastream.cli.simulator_options import add_simulator_arguments, simulator
 from elastream.cli.summary import print_summary
 from elastream.control import Guards
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    console = Console(stderr=args.json, highlight=False, soft_wrap=True)
+    console = plain_console(stderr=args.json)
     scenario = _scenario(args)
     plant = simulator(args)
     with Progress(console=console, transient=True, disable=args.json) as progress:

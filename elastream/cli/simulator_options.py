@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 def add_simulator_arguments(parser: argparse.ArgumentParser) -> None:
     simulated = parser.add_argument_group("the simulator")
     simulated.add_argument(
-        "--system", choices=["spark", "storm"], default="spark", help="the engine's ticks, or tuple by tuple as Storm"
+        "--system", choices=["spark", "storm"], default="spark", help="the engine's turns, or tuple by tuple as Storm"
     )
     simulated.add_argument(
         "--fidelity",

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from elastream.cli.console import plain_console
 from elastream.workload import (
     Arrivals,
     Spike,
@@ -80,7 +81,7 @@ def _list(args: argparse.Namespace) -> int:
         table.add_row(name, *spans, *map(short, (trace.total, trace.mean_per_s, trace.peak_per_s)))
         origin = provenance(name)
         origins.add_row(name, Text.assemble(origin.what, "\n", (origin.source, "dim")))
-    console = Console()
+    console = plain_console(soft_wrap=False)
     console.print(table)
     console.print(origins)
     return 0
@@ -133,7 +134,7 @@ def _document(args: argparse.Namespace, arrivals: Arrivals, spikes: Sequence[Spi
 
 
 def _print(args: argparse.Namespace, arrivals: Arrivals, spikes: Sequence[Spike]) -> None:
-    console = Console(highlight=False)
+    console = plain_console(soft_wrap=False)
     chart = draw_chart(arrivals, spikes[:MOST_SPIKES], console.width)
     console.print(Text(_summary(args.workload, arrivals)))
     for line in chart.bars:

@@ -25,6 +25,9 @@ def analyze(policy: Policy, observation: Observation) -> Analysis:
         proposal = policy.propose(observation)
         nonsense = _nonsense(proposal, observation)
     except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            # Somebody at the keyboard, and not the policy.
+            raise
         return Analysis(None, f"policy {policy.name!r} raised {type(error).__name__}: {error}")
     return Analysis(None, f"policy {policy.name!r}: {nonsense}") if nonsense else Analysis(proposal)
 
@@ -33,6 +36,8 @@ def _nonsense(proposal: object, observation: Observation) -> str | None:
     """What is wrong with an answer, if anything is."""
     if not isinstance(proposal, Proposal) or not isinstance(proposal.wants, tuple):
         return f"expected a Proposal with a tuple of wants, got {type(proposal).__name__}"
+    if not isinstance(proposal.restart, bool):
+        return f"expected restart to be True or False, got {type(proposal.restart).__name__}"
     known = {operator.operator for operator in observation.scalable()}
     seen: set[str] = set()
     for want in proposal.wants:

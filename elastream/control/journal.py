@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +15,9 @@ from typing import Any
 from elastream.control.guards import Guards
 from elastream.control.observation import Observation
 from elastream.control.proposal import Decision, Proposal
-from elastream.errors import Damaged
+from elastream.errors import Damaged, SettingError
 from elastream.lanes import Store
-from elastream.lanes.sealed import seal_body, unseal
+from elastream.lanes.sealed import seal_body, unexpected, unseal
 
 log = logging.getLogger("elastream.control")
 
@@ -72,7 +73,7 @@ class Journal:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._sizes: dict[str, int] = dict(sorted(store.sizes(FOLDER).items()))
+        self._sizes: dict[str, int] = _pages(store)
         self._page = int(next(reversed(self._sizes), "00000000.json").removesuffix(".json"))
         self._entries: list[str] = []
         self._bytes = 0
@@ -82,7 +83,7 @@ class Journal:
             try:
                 self.last = int(_read_page(store, name)[-1]["number"])
                 break
-            except Damaged as error:
+            except (Damaged, LookupError, TypeError, ValueError) as error:
                 # The stream does not depend on its journal.
                 log.warning("%s; the journal goes on after it", error)
         if self._sizes:
@@ -111,15 +112,26 @@ class Journal:
 
 def read_journal(store: Store) -> Iterator[JournalEntry]:
     """All entries, the oldest first."""
-    for name in sorted(store.sizes(FOLDER)):
+    for name in _pages(store):
         for document in _read_page(store, name):
-            yield JournalEntry.from_json(document)
+            try:
+                entry = JournalEntry.from_json(document)
+            except (KeyError, TypeError, ValueError, AttributeError, SettingError):
+                raise unexpected("journal", f"{store}/{FOLDER}/{name}") from None
+            yield entry
 
 
 def _read_page(store: Store, name: str) -> list[dict[str, Any]]:
     page = f"{FOLDER}/{name}"
-    entries: list[dict[str, Any]] = unseal("journal", store.read(page), f"{store}/{page}")["entries"]
+    entries = unseal("journal", store.read(page), f"{store}/{page}").get("entries")
+    if not isinstance(entries, list):
+        raise unexpected("journal", f"{store}/{page}")
     return entries
+
+
+def _pages(store: Store) -> dict[str, int]:
+    """The files of a journal, the oldest first, and their bytes. Others may put files there: editors, file managers."""
+    return {name: size for name, size in sorted(store.sizes(FOLDER).items()) if re.fullmatch(r"\d{8}\.json", name)}
 
 
 def _name(page: int) -> str:

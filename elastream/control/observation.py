@@ -56,9 +56,9 @@ class OperatorObservation:
     least: int = 1
     most: int = 1
     waits: bool = False
-    """Its replicas are threads and need no slots of their own."""
-    usable: float = 1.0
-    """The share of the time that a replica can serve; the rest goes to what a tick costs."""
+    """Its replicas wait more than they compute: they may be threads of one process."""
+    cpu_share: float = 0.0
+    """The share of their busy time in which its replicas used a core."""
     lag: dict[str, int] = field(default_factory=dict)
     """For a source in parts, such as a topic's partitions: tuples that were there, not read, at the end of the tick before."""
 

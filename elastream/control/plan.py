@@ -25,9 +25,10 @@ def plan(
         size, why = cooled_down(guards, size, operator, since_s)
         _note(said, why)
         sizes[want.operator] = size
-    slots = guards.slots if guards.slots is not None else observation.slots
-    needing = [operator.operator for operator in observation.scalable() if not operator.waits]
-    fitting = sizes | within_slots(slots, {n: sizes[n] for n in needing}, {n: before[n] for n in needing})
+    slots, fitting = guards.slots, sizes
+    if slots is not None:
+        needing = [operator.operator for operator in observation.scalable() if not operator.waits]
+        fitting = sizes | within_slots(slots, {n: sizes[n] for n in needing}, {n: before[n] for n in needing})
     decisions = []
     for want in proposal.wants:
         name, said = want.operator, vetoes[want.operator]

@@ -1,253 +1,256 @@
 """The handle: how a run is watched, scaled, read and stopped."""
 
-import contextlib
-import shutil
-import threading
-import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field
 from types import TracebackType
+from typing import Any, Self
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
-from elastream.control import ControlLoop, JournalEntry, Observation
-from elastream.engine.checkpoints import Checkpoint
-from elastream.engine.driver import Driver
-from elastream.engine.java_errors import java_reason
-from elastream.engine.measure import Tick
-from elastream.engine.outputs import read_output, stream_output
-from elastream.engine.program import DEAD_LETTERS
-from elastream.engine.settings import Settings
-from elastream.engine.state_rescale import StateReceipt, rescale
-from elastream.engine.streams import Stream
-from elastream.engine.writers import Writer
+from elastream.control import JournalEntry, Observation
+from elastream.engine.hosts.link import HostLink
+from elastream.engine.letters import read_letters
+from elastream.engine.measure.observer import RunObserver
+from elastream.engine.threads import within
+from elastream.engine.tick.life import Phase, RunLife
+from elastream.engine.tick.loop import TickLoop
+from elastream.engine.tick.planner import Planner
+from elastream.engine.tick.ports import Tick
+from elastream.engine.tick.run_base import RunBase
 from elastream.errors import ElastreamError, RunFailed, SettingError
-from elastream.lanes import Audit, Book, Store, audit
+from elastream.lanes import Audit, OperatorCounts, audit
+from elastream.lanes.readers import read_output
+from elastream.lanes.state import LedgerState
+from elastream.lanes.store import Store
+from elastream.settings import Settings
 from elastream.topology import DUE, Graph, Kind
 
-MOST_PARTITIONS = 1024
-"""More than this is a typing error."""
+STOP_S = 3.0
+"""How long `stop` waits for the tick's thread, whatever operators do."""
 
-COMMIT_S = 60.0
-"""Spark commits a batch within milliseconds after us; on a slow store it may take longer."""
+CLOSE_S = 1.0
+"""How long it waits for Spark's part in it."""
 
 
-class Handle:
-    """A run in progress. Leaving a `with` block stops it at the next tick boundary."""
+@dataclass
+class Run:
+    """The parts of a run."""
 
-    def __init__(
-        self,
-        graph: Graph,
-        base: str,
-        driver: Driver,
-        query: StreamingQuery,
-        spark: SparkSession,
-        workdir: str,
-        start: Callable[[], StreamingQuery],
-        checkpoint: str,
-        loop: ControlLoop | None = None,
-        timed: dict[str, float] | None = None,
-    ) -> None:
-        self.graph = graph
-        self.base = base
-        self.spark = spark
-        self.timed = timed or {}
-        """Seconds that a tuple took in each operator when they were timed before the stream began."""
-        self._driver = driver
-        self._query = query
-        self._workdir = workdir
+    graph: Graph
+    store: Store
+    settings: Settings
+    td_s: float
+    base: RunBase
+    life: RunLife
+    loop: TickLoop
+    planner: Planner
+    observer: RunObserver
+    hosts: HostLink
+    connected: Any = None
+    """The edges, where there are any."""
+    at_close: list[Callable[[], object]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Overdue:
+    """A work that takes long."""
+
+    operator: str
+    replicas: tuple[int, ...]
+    rows: int
+    seconds: float
+    host: int
+
+    def __str__(self) -> str:
+        numbers = ", ".join(map(str, self.replicas))
+        tuples = "one tuple" if self.rows == 1 else f"{self.rows} tuples"
+        return f"{self.operator}, replica {numbers}: {tuples} for {self.seconds:.0f} s"
+
+
+class RunHandle:
+    """A run in progress. Leaving a `with` block stops it."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self._closed = False
-        self._start = start
-        self._checkpoint = checkpoint
-        self._restarting = False
-        self._rescaling = threading.Lock()
-        self._loop = loop
-        if loop is not None:
-            threading.Thread(target=self._restart_when_asked, name="elastream-restarts", daemon=True).start()
+        self.graph = run.graph
+        self.base = run.store.uri
+        self.store = run.store
+        """The same, and shown without the secrets that an address may hold."""
+
+    # -- what it is
 
     @property
     def policy(self) -> str:
         """The name of the policy that decides the sizes."""
-        return self._loop.policy if self._loop else "by hand"
+        control = self._run.observer.control
+        return control.policy if control else "by hand"
 
     @property
     def settings(self) -> Settings:
-        return self._driver.settings
+        return self._run.settings
 
     @property
     def td_s(self) -> float:
         """The length of an interval."""
-        return self._driver.td_s
+        return self._run.td_s
 
-    def scale(self, operator: str, replicas: int) -> None:
-        """Change the replicas of an operator from the next tick on. A lane that is switched off is drained."""
-        self._driver.scale(operator, replicas)
+    @property
+    def timed(self) -> dict[str, float]:
+        """Seconds that a tuple took in each operator when they were timed before the stream began."""
+        return self._run.loop.timed
 
-    def rescale_state(self, operator: str, partitions: int) -> StateReceipt:
-        """Cut the state of a dataframe operator into another number of partitions; the stream stands still meanwhile.
+    @property
+    def state(self) -> LedgerState:
+        """What the ledger says; look, do not touch."""
+        return self._run.base.state
 
-        One query has one number of partitions: all operators with state change, and are in the receipt. The state is read
-        before and after; when that is not the same, or anything fails, it stays as it was, and the receipt says why. When it
-        cannot be put back the run stops, and the next start puts it back.
-        """
-        if operator not in self._driver.stateful:
-            names = ", ".join(sorted(self._driver.stateful)) or "none"
-            raise SettingError(f"rescale_state: {operator!r} keeps no state of Spark's; those that do: {names}")
-        if isinstance(partitions, bool) or not isinstance(partitions, int) or not 1 <= partitions <= MOST_PARTITIONS:
-            raise SettingError(f"rescale_state: partitions must be 1..{MOST_PARTITIONS}, got {partitions!r}")
-        with self._rescaling:
-            return self._rescale_state(partitions)
+    @property
+    def works(self) -> int:
+        """How many works hosts were given so far."""
+        return self._run.loop.works
 
-    def _rescale_state(self, partitions: int) -> StateReceipt:
-        if failure := self._failure():
-            raise failure
-        driver, checkpoint = self._driver, Checkpoint(self.spark, self._checkpoint)
-        self._restarting = True
-        try:
-            driver.request_pause()
-            while not driver.paused.wait(0.05):
-                if driver.parked.is_set() or not self._query.isActive:
-                    raise self._failure() or RunFailed("rescale_state: the run is over; start it again, then rescale")
-            tick, began_s = driver.book.tick, driver.book.at_s
-            try:
-                committed = checkpoint.wait_until_committed(driver.book.batch, COMMIT_S)
-                self._stop_query()
-                receipt = rescale(self.spark, Store(self.base), checkpoint, driver.book.batch, partitions, committed)
-                driver.resume()
-                if not driver.parked.is_set():
-                    self._query = self._start()
-            except Exception as error:
-                driver.error = driver.error or error
-                self._stop_query()
-                raise
-        finally:
-            self._restarting = False
-        while driver.book.tick == tick and self._query.isActive and not driver.parked.is_set():
-            time.sleep(0.005)
-        return replace(receipt, pause_ms=(time.time() - began_s) * 1e3)
+    @property
+    def turns(self) -> int:
+        """How many turns the driver has made so far."""
+        return self._run.loop.turns
 
-    def observe(self, seconds: float = 1.0) -> Observation:
-        """What happened in the last `seconds`."""
-        return self._driver.observe(seconds)
-
-    def subscribe(self, listener: Callable[[Tick], None]) -> None:
-        """Call this after every committed tick, in the stream's thread: be quick."""
-        self._driver.on_tick.append(listener)
-
-    def on_decision(self, listener: Callable[[JournalEntry], None]) -> None:
-        """Call this after every interval of the control loop, in the stream's thread: be quick."""
-        if self._loop is not None:
-            self._loop.on_decision.append(listener)
+    @property
+    def turn_cpu_s(self) -> float:
+        """CPU time that a turn with something to do takes now."""
+        return self._run.loop.turn_cpu_s
 
     @property
     def active(self) -> bool:
         """True while ticks may still come."""
-        return not self._closed and not self._driver.parked.is_set() and self._runs
+        return not self._closed and self._run.life.phase is not Phase.OVER
 
-    @property
-    def _runs(self) -> bool:
-        """Also between the two queries of a restart."""
-        return self._restarting or self._driver.restart.is_set() or self._query.isActive
+    # -- watching
 
-    @property
-    def book(self) -> Book:
-        """The driver's book; look, do not touch."""
-        return self._driver.book
+    def totals(self, operator: str) -> OperatorCounts:
+        """What an operator has done since the base began; zeros when that is nothing."""
+        return self.state.totals.get(operator) or OperatorCounts()
+
+    def observe(self, seconds: float = 1.0) -> Observation:
+        """The last `seconds`."""
+        return self._run.observer.over(seconds)
+
+    def overdue(self, seconds: float = 10.0) -> list[Overdue]:
+        """The works that have been under way for longer than this."""
+        now = self._run.life.now()
+        found = [
+            Overdue(
+                work.operator,
+                tuple(lane.lane for lane in work.lanes),
+                sum(work.lanes.values()),
+                now - work.sent_s,
+                work.host,
+            )
+            for work in list(self._run.planner.under_way.values())
+            if now - work.sent_s > seconds and work.lanes
+        ]
+        return sorted(found, key=lambda work: -work.seconds)
+
+    def subscribe(self, listener: Callable[[Tick], object]) -> None:
+        """Call this after every committed tick, in the tick's thread: be quick."""
+        self._run.observer.listeners.append(listener)
+
+    def on_decision(self, listener: Callable[[JournalEntry], object]) -> None:
+        """Call this after every interval of the control loop, in the tick's thread: be quick."""
+        if self._run.observer.control is not None:
+            self._run.observer.control.on_decision.append(listener)
+
+    # -- changing
+
+    def scale(self, operator: str, replicas: int) -> None:
+        """Change the replicas of an operator from the next tick on. A lane that is switched off is drained."""
+        if operator not in self.graph or self.graph[operator] not in self.graph.served:
+            names = ", ".join(o.name for o in self.graph.served)
+            raise SettingError(f"scale: no operator {operator!r} with replicas of its own; there are {names}")
+        sizes = self.graph[operator].replicas
+        if not sizes.least <= replicas <= sizes.most:
+            raise SettingError(f"operator {operator!r}: replicas must be {sizes.least}..{sizes.most}, got {replicas}")
+        self._run.life.resize(operator, replicas)
+
+    def discard(self, *operators: str) -> None:
+        """Drop what waits for these operators; it is counted. What is being served is served."""
+        for name in operators:
+            if name not in self.graph or self.graph[name] not in self.graph.served:
+                names = ", ".join(o.name for o in self.graph.served)
+                raise SettingError(f"discard: no operator {name!r} with lanes of its own; there are {names}")
+        self._run.loop.discard(operators)
+
+    # -- the beginning and the end
+
+    def await_begin(self, timeout_s: float | None = None) -> bool:
+        """Wait until hosts are there and the stream flows; False when the time ran out first, or the run is over."""
+        return self._run.life.wait_begun(timeout_s)
 
     def await_end(self, timeout_s: float | None = None) -> bool:
         """Wait until every source is exhausted and nothing waits; False when the time ran out first."""
-        until = None if timeout_s is None else time.monotonic() + timeout_s
-        while self.active:
-            left = 0.2 if until is None else min(0.2, until - time.monotonic())
-            if left <= 0:
-                return False
-            self._driver.parked.wait(left)
+        if not self._run.life.wait(timeout_s):
+            return False
         self.stop()
         return True
 
     def stop(self) -> None:
-        """Stop at the next tick boundary. What waits in the lanes waits for the next run with this base."""
+        """Stop. What waits in the lanes waits for the next run with this base; what is not committed did not happen.
+
+        A listener may call this too: the tick then ends after the turn it is in, and whoever waits for the end closes the run.
+        """
         if self._closed:
             return
-        self._driver.request_stop()
-        while self._runs and (self._restarting or not self._driver.parked.wait(0.05)):
-            time.sleep(0.01)
+        life = self._run.life
+        life.stop()
+        if life.is_here:
+            return
+        ended = life.wait(STOP_S)
         self._closed = True
         failure = self._failure()
-        self._stop_query()
-        self._driver.close()
-        shutil.rmtree(self._workdir, ignore_errors=True)
+        # Spark may hang or be gone: the base is let go all the same.
+        if self._run.connected is not None:
+            within(CLOSE_S, self._run.connected.close)
+        within(CLOSE_S, self._run.hosts.close)
+        for close in self._run.at_close:
+            within(CLOSE_S, close)
+        self._run.base.close()
+        if failure is None and not ended:
+            failure = RunFailed("stop: the tick did not end; what it was writing did not happen")
         if failure:
             raise failure
 
-    def _stop_query(self) -> None:
-        """How it goes down does not matter: everything committed is committed."""
-        with contextlib.suppress(PySparkException):
-            self._query.stop()
-
-    def _restart_when_asked(self) -> None:
-        """For policies whose system can only change its size that way. Everything stops, what is queued is lost."""
-        while not self._closed:
-            if not self._driver.restart.wait(0.2):
-                continue
-            self._restarting = True
-            try:
-                self._stop_query()
-                self._driver.lose_queues()
-                self._driver.resume()
-                if not self._driver.parked.is_set():
-                    self._query = self._start()
-            except Exception as error:
-                self._driver.error = self._driver.error or error
-                self._driver.restart.clear()
-                return
-            finally:
-                self._restarting = False
-
     def _failure(self) -> ElastreamError | None:
         """Why the run ended by itself, if it did."""
-        error = self._driver.error
-        if isinstance(error, ElastreamError):
+        error = self._run.life.error
+        if error is None or isinstance(error, ElastreamError):
             return error
-        if self._driver.parked.is_set():
-            return None
-        reason = error or self._query.exception()
-        if reason is None:
-            return None
-        said = java_reason(reason)
-        for operator in self.graph.operators:
-            for spec in (operator.source, operator.writer):
-                if isinstance(spec, Stream | Writer):
-                    said = spec.redact(said)
-        return RunFailed(f"tick {self._driver.book.tick + 1} failed, nothing of it was applied: {said}")
+        failure = RunFailed(
+            f"tick {self.state.entry + 1} failed, nothing of it was applied: {type(error).__name__}: {error}"
+        )
+        failure.__cause__ = error
+        return failure
+
+    # -- reading
 
     def output(self, name: str) -> pa.Table:
         """The tuples that wait in an output, without their due times."""
         self._check_output(name)
-        table = read_output(self.base, name)
+        table = read_output(self._run.store, name)
         return table.drop_columns([DUE]) if DUE in table.column_names else table
 
-    def stream(self, name: str, reader: str = "default") -> DataFrame:
-        """An output as a streaming DataFrame."""
-        self._check_output(name)
-        return stream_output(self.spark, self.base, name, self.graph[name].schema, reader)
-
-    def dead_letters(self) -> pa.Table:
-        """The tuples on which an operator raised: which, where, and the error."""
-        return read_output(self.base, DEAD_LETTERS)
+    def dead_letters(self, *, remove: bool = False) -> pa.Table:
+        """The tuples on which an operator raised: which, where, and the error. With `remove` they are taken away."""
+        return read_letters(self._run.store, remove=remove)
 
     def audit(self) -> Audit:
-        return audit(Store(self.base))
+        return audit(self._run.store)
 
     def _check_output(self, name: str) -> None:
         if name not in self.graph or self.graph[name].kind is not Kind.OUTPUT:
             outputs = [o.name for o in self.graph.operators if o.kind is Kind.OUTPUT]
             raise SettingError(f"output {name!r}: not an output of {self.graph.name!r}; there are {outputs or 'none'}")
 
-    def __enter__(self) -> "Handle":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -3,10 +3,14 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from elastream.errors import Damaged
-from elastream.lanes.book import Book
-from elastream.lanes.ledger import Ledger
-from elastream.lanes.segments import decode_schema, read_slice
+from elastream.lanes.counts import OperatorCounts
+from elastream.lanes.ledger import Ledger, LedgerReader
+from elastream.lanes.segment_files import SegmentReader
+from elastream.lanes.segments import SchemaId, Slice, decode_schema
+from elastream.lanes.state import Entry, LedgerState
 from elastream.lanes.store import Store
 
 UNSERVED = "dead-letters"
@@ -32,32 +36,38 @@ class Audit:
 def audit(store: Store) -> Audit:
     """entered = finished + dropped + queued; no slice twice; every tuple that waits can be read."""
     ledger = Ledger(store)
+    problems: list[str] = []
+    entries: list[Entry] = []
     try:
-        book = ledger.load()
-        duplicates = _named_twice(ledger, book)
+        state = ledger.load()
     except Damaged as error:
         return Audit(-1, 0, 0, 0, 0, 0, 0, (str(error),))
-    outputs = set(book.plan.get("outputs", ())) | {UNSERVED}
-    totals = Counter[str]()
-    for counts in book.totals.values():
-        totals.update({name: int(value) for name, value in counts.items() if not name.endswith("_s")})
-    dropped = totals["failed"] + totals["late"] + totals["overflowed"]
+    try:
+        entries = list(ledger.entries())
+    except Damaged as error:
+        # The log before the last is only needed when the last is damaged.
+        problems.append(str(error))
+    duplicates = _named_twice(entries, state)
+    outputs = {*state.outputs, UNSERVED}
+    totals = OperatorCounts()
+    for counts in state.totals.values():
+        totals.add(counts)
     waiting: Counter[str] = Counter()
-    for lane, queue in book.lanes.items():
+    for lane, queue in state.lanes.items():
         waiting[lane.operator] += len(queue)
     queued = sum(rows for operator, rows in waiting.items() if operator not in outputs)
-    problems = _unreadable(store, book)
+    problems += _unreadable(store, state)
     if duplicates:
         problems.append(f"{duplicates} slices are named twice")
-    if totals["entered"] != totals["finished"] + dropped + queued:
+    if totals.entered != totals.finished + totals.dropped + queued:
         problems.append(
-            f"entered {totals['entered']} is not finished {totals['finished']} + dropped {dropped} + queued {queued}"
+            f"entered {totals.entered} is not finished {totals.finished} + dropped {totals.dropped} + queued {queued}"
         )
     return Audit(
-        book.tick,
-        totals["entered"],
-        totals["finished"],
-        dropped,
+        state.entry,
+        totals.entered,
+        totals.finished,
+        totals.dropped,
         queued,
         duplicates,
         sum(waiting.values()) - queued,
@@ -66,23 +76,40 @@ def audit(store: Store) -> Audit:
     )
 
 
-def _named_twice(ledger: Ledger, book: Book) -> int:
+def _named_twice(entries: list[Entry], state: LedgerState) -> int:
     """Rows of a batch that two appends, or two lanes, claim."""
-    appended = Counter((a.slice.segment, a.slice.offset) for entry in ledger.entries() for a in entry.appended)
-    waiting = Counter((s.segment, s.offset) for queue in book.lanes.values() for s in queue.slices)
+    appended = Counter((a.slice.segment, a.slice.offset) for entry in entries for a in entry.appended)
+    waiting = Counter((s.segment, s.offset) for queue in state.lanes.values() for s in queue.slices)
     return sum(n - 1 for n in (appended | waiting).values())
 
 
-def _unreadable(store: Store, book: Book) -> list[str]:
-    schemas = {key: decode_schema(text) for key, text in book.schemas.items()}
-    problems = []
-    for lane, queue in book.lanes.items():
-        for piece in queue.slices:
-            try:
-                rows = read_slice(store, piece, schemas[piece.schema]).num_rows
-            except Damaged as error:
-                problems.append(f"{lane.operator} lane {lane.lane}: {error}")
-                continue
-            if rows != piece.rows:
-                problems.append(f"{lane.operator} lane {lane.lane}: {piece.segment} has {rows} of {piece.rows} rows")
+def _unreadable(store: Store, state: LedgerState) -> list[str]:
+    """Per lane, the segments of which something waits and cannot be read."""
+    schemas = {key: decode_schema(text) for key, text in state.schemas.items()}
+    problems: list[str] = []
+    reader, newest = SegmentReader(store), LedgerReader(store)
+    try:
+        for lane, queue in state.lanes.items():
+            stop, found = queue.consumed, set[str]()
+            for piece in queue.slices:
+                stop += piece.rows
+                if piece.segment in found:
+                    continue
+                problem = _problem_of(reader, piece, schemas)
+                # A driver that runs may have served the tuples since: then what is gone was not needed any more.
+                if problem is not None and newest.refresh().queue(lane).consumed < stop:
+                    found.add(piece.segment)
+                    problems.append(f"{lane.operator} lane {lane.lane}: {problem}")
+    finally:
+        reader.close()
     return problems
+
+
+def _problem_of(reader: SegmentReader, piece: Slice, schemas: dict[SchemaId, pa.Schema]) -> str | None:
+    if piece.schema not in schemas:
+        return f"{piece.segment} has schema {piece.schema}, which the ledger does not tell"
+    try:
+        rows = reader.read(piece, schemas[piece.schema]).num_rows
+    except Damaged as error:
+        return str(error)
+    return None if rows == piece.rows else f"{piece.segment} has {rows} of {piece.rows} rows"

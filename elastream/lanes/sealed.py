@@ -42,5 +42,15 @@ def unseal(kind: str, data: bytes, where: str) -> dict[str, Any]:
             f"{where}: checksum {checksum} of {size} bytes expected, got {zlib.crc32(body)} of {len(body)}; "
             "restore the file from a copy and start again: nothing after it was applied"
         )
-    document: dict[str, Any] = json.loads(body)
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise unexpected(kind, where)
     return document
+
+
+def unexpected(kind: str, where: str) -> Damaged:
+    """Whole, and yet not what it should be: written by something else, or by hand."""
+    return Damaged(f"{where}: is not what an elastream-{kind} should be; restore the file from a copy and start again")

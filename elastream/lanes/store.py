@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Iterable
+import uuid
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,9 @@ from elastream.errors import BaseUnusable
 
 _UNFINISHED = ".unfinished"
 
+_REQUESTS = 16
+"""At the same time to an object store, which answers each after milliseconds and has no call for many."""
+
 
 class Store:
     """The base directory of a run. Names are relative to it, with `/` between folders."""
@@ -22,7 +26,7 @@ class Store:
         self.uri = uri
         try:
             if "://" in uri:
-                self._fs, self._root = fs.FileSystem.from_uri(uri)
+                self._fs, self._root = _open(uri)
             else:
                 # Absolute: whoever else opens it may be in another directory.
                 self.uri = str(Path(uri).absolute())
@@ -40,6 +44,11 @@ class Store:
         return re.sub(r"//.*@", "//", self.uri.split("?")[0])
 
     @property
+    def appends(self) -> bool:
+        """True when what one process appends to a file is there for all others at once: on a disk, not on a network's."""
+        return self.is_local and not is_network_path(self.local_path)
+
+    @property
     def local_path(self) -> Path:
         """Where it is on this machine; only when `is_local`."""
         return Path(self._root)
@@ -54,13 +63,51 @@ class Store:
         if self._renames:
             self._fs.move(target, path)
 
+    def write_new(self, name: str, data: bytes) -> bool:
+        """Write a whole file unless there is one of this name; False when there is.
+
+        On a disk two writers cannot both succeed. Object stores are asked first, which two at the same moment may pass.
+        """
+        if not self.is_local:
+            if self.exists(name):
+                return False
+            self.write(name, data)
+            return True
+        self._make_folder(name)
+        path = self._path(name)
+        unfinished = f"{path}.{uuid.uuid4().hex}{_UNFINISHED}"
+        try:
+            Path(unfinished).write_bytes(data)
+            os.link(unfinished, path)
+        except FileExistsError:
+            return False
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(unfinished)
+        return True
+
     def read(self, name: str) -> bytes:
         with self._fs.open_input_file(self._path(name)) as file:
             return bytes(file.read())
 
-    def read_range(self, name: str, offset: int, length: int) -> pa.Buffer:
+    def read_from(self, name: str, offset: int) -> bytes:
+        """The end of a file, from a byte on."""
         with self._fs.open_input_file(self._path(name)) as file:
-            file.seek(offset)
+            file.seek(min(offset, file.size()))
+            return bytes(file.read())
+
+    def read_many(self, names: Sequence[str]) -> list[bytes]:
+        """Several whole files."""
+        if self.is_local or len(names) < 2:
+            return [self.read(name) for name in names]
+        with ThreadPoolExecutor(max_workers=_REQUESTS) as pool:
+            return list(pool.map(self.read, names))
+
+    def read_range(self, name: str, offset: int, length: int) -> pa.Buffer:
+        """Part of a file, shorter when the file is."""
+        with self._fs.open_input_file(self._path(name)) as file:
+            # Object stores refuse to go behind the end.
+            file.seek(min(offset, file.size()))
             return file.read_buffer(length)
 
     def exists(self, name: str) -> bool:
@@ -75,12 +122,23 @@ class Store:
             if info.type == fs.FileType.File and not info.base_name.endswith(_UNFINISHED)
         }
 
+    def names(self, folder: str) -> list[str]:
+        """The finished files right below a folder. On a disk this is quick enough to be asked after every commit."""
+        if not self.is_local:
+            return list(self.sizes(folder))
+        try:
+            return [name for name in os.listdir(self._path(folder)) if not name.endswith(_UNFINISHED)]
+        except FileNotFoundError:
+            return []
+
+    def unfinished(self, folder: str) -> list[str]:
+        """What is being written right below a folder, or was when its writer was killed."""
+        selector = fs.FileSelector(self._path(folder), allow_not_found=True)
+        return [info.base_name for info in self._fs.get_file_info(selector) if info.base_name.endswith(_UNFINISHED)]
+
     def remove_unfinished(self, folder: str) -> None:
         """Throw away what a crash left half written."""
-        selector = fs.FileSelector(self._path(folder), allow_not_found=True)
-        for info in self._fs.get_file_info(selector):
-            if info.base_name.endswith(_UNFINISHED):
-                self._delete(info.path)
+        self.delete(f"{folder}/{name}" for name in self.unfinished(folder))
 
     def delete(self, names: Iterable[str]) -> None:
         """Remove files; those already gone are fine."""
@@ -89,8 +147,7 @@ class Store:
             for path in paths:
                 self._delete(path)
         elif paths:
-            # An object store answers each request after milliseconds, and has no call for many.
-            with ThreadPoolExecutor(max_workers=16) as pool:
+            with ThreadPoolExecutor(max_workers=_REQUESTS) as pool:
                 list(pool.map(self._delete, paths))
 
     def _delete(self, path: str) -> None:
@@ -105,3 +162,28 @@ class Store:
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}" if name else self._root
+
+
+def _open(uri: str) -> tuple[fs.FileSystem, str]:
+    """The file system of an address, and the path in it."""
+    if uri.startswith("s3://") and "allow_delayed_open" not in uri:
+        # A small object is one request then, and not three: every commit writes one.
+        with suppress(OSError, ValueError, pa.ArrowException):
+            delayed: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(
+                f"{uri}{'&' if '?' in uri else '?'}allow_delayed_open=true"
+            )
+            return delayed
+    opened: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
+    return opened
+
+
+def is_network_path(path: Path) -> bool:
+    """True for a directory that another machine keeps, as Linux tells; elsewhere it is not known, and taken for True."""
+    try:
+        mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        return True
+    place = path.resolve()
+    inside = [(mount[1], mount[2]) for mount in mounts if place.is_relative_to(mount[1])]
+    kind = max(inside, key=lambda mount: len(mount[0]), default=("", ""))[1]
+    return kind.startswith(("nfs", "cifs", "smb", "fuse", "ceph", "gluster", "lustre", "beegfs", "gpfs", "9p", "afs"))

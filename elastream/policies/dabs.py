@@ -39,7 +39,7 @@ class Dabs:
         rates = self._rates.setdefault(operator.operator, deque(maxlen=self._window))
         rates.append(operator.received / seconds)
         arriving = predict(rates) * seconds
-        capacity = seconds * operator.usable / operator.service_seconds
+        capacity = seconds / operator.service_seconds
         level = (arriving + operator.queued) / (capacity * operator.replicas)
         said = f"{arriving:.0f} predicted by regression and {operator.queued} pending: activity level {level:.2f}"
         need = (arriving + operator.queued) / (capacity * self._high)

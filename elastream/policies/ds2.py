@@ -28,7 +28,7 @@ class Ds2:
             if not operator.service_seconds:
                 continue
             target_per_s = source_per_s * thetas[operator.operator]
-            true_per_s = operator.usable / operator.service_seconds
+            true_per_s = 1.0 / operator.service_seconds
             need = target_per_s / true_per_s
             reason = f"{target_per_s:.4g}/s to serve, a replica serves {true_per_s:.4g}/s"
             wants.append(Want(operator.operator, max(1, whole(need)), reason, need))

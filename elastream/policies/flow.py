@@ -1,4 +1,4 @@
-"""What flows where: how much of the graph's input each operator gets, learned from what passed between operators."""
+"""The share of the graph's input that each operator gets, learned from what passed between operators."""
 
 from elastream.control import Observation, OperatorObservation
 

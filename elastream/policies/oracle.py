@@ -36,7 +36,7 @@ class Oracle:
         self._now_s = 0.0
 
     def foresee(self, arrivals: tuple[Arrivals, ...]) -> None:
-        """What every source will bring. Whoever runs this policy tells it before the run."""
+        """Learn what every source will bring. Whoever runs this policy tells it before the run."""
         self._arrivals = arrivals
 
     def propose(self, observation: Observation) -> Proposal:
@@ -61,7 +61,7 @@ class Oracle:
         self, operator: OperatorObservation, theta: float, td_s: float, spent_s: float, allowed_s: float
     ) -> float:
         """The fewest replicas with which every deadline up to the end of the next interval can be kept, and later ones too."""
-        one_serves = operator.usable / operator.service_seconds
+        one_serves = 1.0 / operator.service_seconds
         most = operator.most * one_serves
         now_s = self._now_s
         came = self._came(np.array([now_s - spent_s]))[0] * theta

@@ -31,12 +31,12 @@ class Psps:
             arriving = whole(came * thetas[operator.operator])  # (2a)
             waiting = operator.queued + self._unread(observation, operator)  # (3)
             predicted = arriving + waiting  # (4)
-            need = predicted * operator.service_seconds / (td_s * operator.usable)  # (1), in time that can be used
+            need = predicted * operator.service_seconds / td_s  # (1)
             wants.append(Want(operator.operator, max(1, whole(need)), _reason(operator, arriving, waiting, td_s), need))
         return Proposal(tuple(wants))
 
     def _unread(self, observation: Observation, operator: OperatorObservation) -> float:
-        """What is due and still outside waits in front of the first operators."""
+        """Tuples that are due and still outside: they wait in front of the first operators."""
         sources = [observation.operators[name] for name in operator.received_from]
         return sum(
             source.queued * self._flow.share(observation, source.operator, operator.operator)
@@ -51,8 +51,6 @@ def whole(need: float) -> int:
 
 
 def _reason(operator: OperatorObservation, arriving: int, waiting: float, td_s: float) -> str:
-    usable = "" if operator.usable >= 0.995 else f" of which {operator.usable:.0%} can be used"
     return (
-        f"{arriving} will arrive and {waiting:.0f} wait, {operator.service_seconds * 1e3:.3g} ms each, "
-        f"in {td_s:.1f} s{usable}"
+        f"{arriving} will arrive and {waiting:.0f} wait, {operator.service_seconds * 1e3:.3g} ms each, in {td_s:.1f} s"
     )

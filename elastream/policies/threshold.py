@@ -34,7 +34,7 @@ class Threshold:
 
 def utilisation(operator: OperatorObservation, seconds: float) -> float | None:
     """ρ: what arrived and what waited, over what the replicas can serve in the time; None when nothing is known."""
-    possible_s = operator.replicas * seconds * operator.usable
+    possible_s = operator.replicas * seconds
     if not possible_s or not operator.service_seconds:
         return None
     # What was there to serve: what was served and what still waits, however it came.

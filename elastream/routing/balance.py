@@ -30,6 +30,33 @@ def balanced(rows: int, load: Floats, cost: float, turn: int) -> Counts:
     return counts + np.bincount(lanes[order], minlength=len(load))
 
 
+def balanced_one_by_one(rows: int, load: list[float], cost: float, turn: int) -> list[int]:
+    """The same, as it is written in the paper; quicker for a few tuples."""
+    lanes = len(load)
+    if cost <= 0:
+        return dealt(rows, lanes, turn)
+    counts = [0] * lanes
+    loads = list(load)
+    for number in range(rows):
+        lowest = min(loads)
+        if lowest >= 1.0:
+            rest = dealt(rows - number, lanes, turn)
+            return [have + more for have, more in zip(counts, rest, strict=True)]
+        lane = loads.index(lowest)
+        counts[lane] += 1
+        loads[lane] = load[lane] + counts[lane] * cost
+    return counts
+
+
+def dealt(rows: int, lanes: int, turn: int) -> list[int]:
+    """Round robin from `turn` on: how many of `rows` tuples each lane gets."""
+    share, left = divmod(rows, lanes)
+    counts = [share] * lanes
+    for number in range(left):
+        counts[(turn + number) % lanes] += 1
+    return counts
+
+
 def _below(limit: float, load: Floats, cost: float) -> Counts:
     """For each replica, how many tuples find its load below the limit."""
     steps = np.maximum(np.ceil((limit - load) / cost), 0).astype(np.int64)

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from elastream.errors import OperatorFailed
-from elastream.routing.balance import balanced, round_robin
+from elastream.routing.balance import balanced, balanced_one_by_one, dealt, round_robin
 from elastream.routing.hashing import hash_columns
 from elastream.topology import Grouping
 
@@ -15,6 +15,9 @@ Lanes = npt.NDArray[np.int64]
 
 KEY_GROUPS = 4096
 """Keys fall into this many groups, and lanes own ranges of groups: a change of replicas moves whole groups."""
+
+FEW = 32
+"""Up to so many tuples are dealt out one by one: arrays would take longer to begin."""
 
 POURS = 8
 """How often partial_key levels its pairs of lanes at most."""
@@ -47,11 +50,42 @@ class Sender:
 
 def split(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Sender) -> dict[int, pa.RecordBatch]:
     """The rows for each lane, their order kept."""
-    if not batch.num_rows:
+    rows = batch.num_rows
+    if not rows:
         return {}
     if grouping.kind == "all":
         return dict.fromkeys(to.active, batch)
+    if len(to.active) == 1:
+        if grouping.kind == "direct":
+            lanes_of(grouping, batch, to, sender)
+        return {to.active[0]: batch}
+    counts = _counts(grouping.kind, rows, to, sender.turn)
+    if counts is not None:
+        return _runs(batch, to.active, counts)
     return _by_lane(batch, lanes_of(grouping, batch, to, sender))
+
+
+def _counts(kind: str, rows: int, to: Snapshot, turn: int) -> list[int] | None:
+    """For groupings that only say how many tuples each lane gets: these numbers; None for the others."""
+    if kind in ("shuffle", "none"):
+        return dealt(rows, len(to.active), turn)
+    if kind in ("load_balancing", "least_loaded"):
+        load = to.load or (0.0,) * len(to.active)
+        if rows <= FEW:
+            return balanced_one_by_one(rows, list(load), to.cost, turn)
+        return [int(count) for count in balanced(rows, np.asarray(load), to.cost, turn)]
+    return None
+
+
+def _runs(batch: pa.RecordBatch, lanes: tuple[int, ...], counts: list[int]) -> dict[int, pa.RecordBatch]:
+    """Runs of rows, one per lane, so that none has to be copied."""
+    parts: dict[int, pa.RecordBatch] = {}
+    at = 0
+    for lane, count in zip(lanes, counts, strict=True):
+        if count:
+            parts[lane] = batch if count == batch.num_rows else batch.slice(at, count)
+            at += count
+    return parts
 
 
 def lanes_of(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Sender) -> Lanes:

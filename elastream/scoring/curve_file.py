@@ -9,6 +9,8 @@ import numpy as np
 from elastream.errors import SettingError
 from elastream.scoring.adaptability import Curve, make_curve
 
+LONGEST_S = 100 * 86400.0
+
 HEADER = ["t_s", "input", "queued"]
 
 
@@ -28,6 +30,10 @@ def read_curve(path: Path) -> Curve:
         raise SettingError(f"{path}: expected a CSV file in UTF-8: {error}") from None
     if len(rows) < 2:
         raise SettingError(f"{path}: expected two lines of samples or more below the header, got {len(rows)}")
+    if rows[-1][0] - rows[0][0] > LONGEST_S:
+        raise SettingError(
+            f"{path}: expected no more than {LONGEST_S / 86400:.0f} days from the first line to the last, in seconds"
+        )
     t_s, events, queued = np.asarray(rows, np.float64).T
     return make_curve(t_s, events, queued)
 

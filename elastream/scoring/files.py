@@ -29,7 +29,6 @@ def write_record(record: Record, folder: Path) -> None:
         "sources": list(record.sources),
         "pools": record.pools,
         "interval_s": record.interval_s,
-        "usable": record.usable,
     }
     table = record.series.to_table().replace_schema_metadata({_ABOUT: json.dumps(about)})
     pq.write_table(table, folder / SERIES)
@@ -48,7 +47,6 @@ def read_record(path: Path) -> tuple[Record, list[LatencyPoint]]:
             Series.from_table(table),
             pools=about["pools"],
             interval_s=about["interval_s"],
-            usable=about["usable"],
             policy=about["policy"],
         )
         beside = path.parent / LATENCY

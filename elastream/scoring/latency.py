@@ -12,6 +12,24 @@ _GROWTH = math.log(1.1)
 _LEAST_S = 1e-4
 
 
+FEW = 8
+"""Up to so many are put into buckets one by one: numpy would take longer to begin."""
+
+
+def bucket_counts(seconds: npt.NDArray[np.float64]) -> tuple[dict[int, int], float, float]:
+    """How many latencies are in each bucket, their sum and the largest."""
+    if len(seconds) <= FEW:
+        counts: dict[int, int] = {}
+        for one in seconds.tolist():
+            number = math.ceil(math.log(max(one, _LEAST_S) / _LEAST_S) / _GROWTH)
+            counts[number] = counts.get(number, 0) + 1
+    else:
+        numbers = np.ceil(np.log(np.maximum(seconds, _LEAST_S) / _LEAST_S) / _GROWTH).astype(np.int64)
+        found, many = np.unique(numbers, return_counts=True)
+        counts = dict(zip(found.tolist(), many.tolist(), strict=True))
+    return counts, float(seconds.sum()), float(seconds.max(initial=0.0))
+
+
 class Latencies:
     """Counts by bucket, and the sum and the largest, which stay exact."""
 
@@ -21,13 +39,14 @@ class Latencies:
         self.max_s = 0.0
 
     def add(self, seconds: npt.NDArray[np.float64]) -> None:
-        if not len(seconds):
-            return
-        numbers = np.ceil(np.log(np.maximum(seconds, _LEAST_S) / _LEAST_S) / _GROWTH).astype(np.int64)
-        found, counts = np.unique(numbers, return_counts=True)
-        self.buckets.update(dict(zip(found.tolist(), counts.tolist(), strict=True)))
-        self.sum_s += float(seconds.sum())
-        self.max_s = max(self.max_s, float(seconds.max()))
+        if len(seconds):
+            self.add_counts(*bucket_counts(seconds))
+
+    def add_counts(self, buckets: Mapping[int, int], sum_s: float, max_s: float) -> None:
+        """Latencies that are in buckets already."""
+        self.buckets.update(buckets)
+        self.sum_s += sum_s
+        self.max_s = max(self.max_s, max_s)
 
     def merge(self, other: "Latencies") -> None:
         self.buckets.update(other.buckets)

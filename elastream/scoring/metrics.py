@@ -26,12 +26,10 @@ def saved_resources(series: Series, pools: Mapping[str, int], r_over: int) -> fl
     return 1 - used / r_over if r_over else 0.0
 
 
-def replicas_for_peak(
-    series: Series, sources: Sequence[str], pools: Mapping[str, int], usable: Mapping[str, float], interval_s: float
-) -> int:
+def replicas_for_peak(series: Series, sources: Sequence[str], pools: Mapping[str, int], interval_s: float) -> int:
     """r_over: the replicas that serve the interval with the highest input without a queue, by equation 1 of the PSPS paper.
 
-    `usable` is the share of its time that a replica serves; of an operator that has none, the whole pool counts.
+    Of an operator that served nothing the whole pool counts.
     """
     entered = per_interval(series, sources, "entered", interval_s)
     if not len(entered) or not entered.any():
@@ -40,11 +38,11 @@ def replicas_for_peak(
     for name, most in pools.items():
         samples = series.operators.get(name, [])
         processed, busy_s = sum(s.processed for s in samples), sum(s.busy_s for s in samples)
-        if not processed or not usable.get(name):
+        if not processed:
             needed += most
             continue
         peak = entered.max() * sum(s.input for s in samples) / entered.sum()
-        needed += min(most, max(1, math.ceil(peak * busy_s / processed / (interval_s * usable[name]) - 1e-9)))
+        needed += min(most, max(1, math.ceil(peak * busy_s / processed / interval_s - 1e-9)))
     return needed
 
 

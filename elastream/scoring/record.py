@@ -1,6 +1,7 @@
 """What is written down while a run goes on."""
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -23,6 +24,10 @@ class Newest(deque[T]):
     def append(self, value: T) -> None:
         self.total += 1
         super().append(value)
+
+    def extend(self, values: Iterable[T]) -> None:
+        for value in values:
+            self.append(value)
 
 
 @dataclass(frozen=True)
@@ -53,8 +58,6 @@ class Record:
     """The operators whose replicas can be changed, and the most each may have."""
     interval_s: float = 5.0
     """How long the intervals are over which input and output are compared."""
-    usable: dict[str, float] = field(default_factory=dict)
-    """Per operator, the share of its time that a replica with enough to do serves."""
     loads: Newest[LoadSample] = field(default_factory=Newest)
     policy: str = "by hand"
     remarks: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=50))

@@ -22,7 +22,7 @@ from elastream.scoring.record import Record
 def score(record: Record, latencies: Sequence[LatencyPoint], r_over: int | None = None) -> dict[str, Any]:
     """`r_over` replicas are what a run sized for the peak needs; without it they are reckoned from the run's own peak."""
     if r_over is None:
-        r_over = replicas_for_peak(record.series, record.sources, record.pools, record.usable, record.interval_s)
+        r_over = replicas_for_peak(record.series, record.sources, record.pools, record.interval_s)
     served = {name: its for name, its in record.series.operators.items() if name not in record.sources}
     curve = run_curve(record)
     found = {

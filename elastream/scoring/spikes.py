@@ -1,5 +1,7 @@
 """Where the input of a run jumps: a rate enters, the spikes in it leave."""
 
+import math
+from bisect import bisect_left, insort
 from collections import deque
 from dataclasses import dataclass
 
@@ -36,26 +38,50 @@ def find_spikes(per_second: Floats, step_s: float) -> list[Spike]:
     rates = per_second[: bins * size].reshape(bins, size).mean(axis=1)
     # Over a second, so that one late sample is no spike.
     smooth = np.convolve(rates, [0.5, 0.5])[:bins] if bins else rates
-    normal: deque[float] = deque(maxlen=round(NORMAL_S / BIN_S))
+    normal = _Newest(round(NORMAL_S / BIN_S))
     spikes: list[Spike] = []
     onset: int | None = None
     level = 0.0
     for place in range(1, bins):
         rate = float(smooth[place])
         if onset is not None:
-            if rate <= ENDS * level + np.sqrt(level):
+            if rate <= ENDS * level + math.sqrt(level):
                 spikes.append(Spike(_first(per_second, onset, place, size, level), place * size))
                 onset = None
             continue
         if len(normal) * BIN_S >= LEAST_HISTORY_S:
-            level = float(np.median(normal))
-            if rate > max(BEGINS * level, level + NOISE * np.sqrt(level + 1)):
+            level = normal.median()
+            if rate > max(BEGINS * level, level + NOISE * math.sqrt(level + 1)):
                 onset = place
                 continue
         normal.append(float(rates[place - 1]))
     if onset is not None:
         spikes.append(Spike(_first(per_second, onset, bins, size, level), len(per_second)))
     return spikes
+
+
+class _Newest:
+    """The last so many values, and their median."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: deque[float] = deque()
+        self._sorted: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def append(self, value: float) -> None:
+        if len(self._values) == self._most:
+            del self._sorted[bisect_left(self._sorted, self._values.popleft())]
+        self._values.append(value)
+        insort(self._sorted, value)
+
+    def median(self) -> float:
+        middle = len(self._sorted) // 2
+        if len(self._sorted) % 2:
+            return self._sorted[middle]
+        return (self._sorted[middle - 1] + self._sorted[middle]) / 2
 
 
 def _first(per_second: Floats, onset: int, end: int, size: int, level: float) -> int:

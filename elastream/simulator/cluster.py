@@ -1,4 +1,4 @@
-"""What a simulated system runs on: machines, how long things take to start, what fails, how keys are spread. From a YAML file."""
+"""The cluster of a simulated system, from a YAML file: machines, times to start, failures, the skew of keys."""
 
 from dataclasses import MISSING, dataclass, field, fields
 from difflib import get_close_matches

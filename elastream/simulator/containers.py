@@ -1,4 +1,4 @@
-"""What a replica runs in: a thread of a process on a machine. What is not there has to be started, which takes its time."""
+"""Threads, processes and machines in which replicas run. One that is missing is started, which takes its time."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What steps a simulation forward: an interface that the vectorised and the tuple-by-tuple simulation both keep."""
+"""The interface that steps a simulation forward; the vectorised and the tuple-by-tuple simulation both keep it."""
 
 import math
 from bisect import insort
@@ -9,13 +9,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from elastream.simulator.containers import Containers
+from elastream.simulator.engine_turns import advance_turns
+from elastream.simulator.engine_works import CHANGED, EngineTurns, Works, begin_works, forget_works, stand_still
 from elastream.simulator.kernel import source_due_by
 from elastream.simulator.model import Model
-from elastream.simulator.spark_ticks import SparkTicks, advance_ticks
-from elastream.simulator.state import BUDGET_S, NOW, OVER, Limits, Moving
+from elastream.simulator.state import NOW, OVER, Limits, Moving
 from elastream.simulator.storm_steps import StormSteps, advance_steps
 
-System = SparkTicks | StormSteps
+System = EngineTurns | StormSteps
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,17 @@ class Fidelity:
         self.system = system
         self.containers = containers
         self.limits = limits
-        self.moving = moving
         self.costs = np.zeros(len(model.operators))
-        """What a tuple adds to the load of a lane, per operator."""
+        """Per operator, the load that a tuple adds to a lane."""
         self._random = np.random.Generator(np.random.PCG64(seed))
         self._restart_s = restart_s
         self._turns = [_Turn(failure.at_s, failure, up=False) for failure in failures]
         self._turns += [_Turn(failure.at_s + failure.for_s, failure, up=True) for failure in failures]
         self._turns.sort(key=_when)
-        if isinstance(system, SparkTicks):
-            moving.clock[BUDGET_S] = system.budget_s
+        self.works: Works | None = None
+        if isinstance(system, EngineTurns):
+            self.works, moving = begin_works(model, moving, system)
+        self.moving = moving
         for operator, size in enumerate(moving.active):
             for lane in range(int(model.fixed.first[operator]), int(model.fixed.first[operator] + size)):
                 # What the run begins with has been started before.
@@ -87,8 +89,9 @@ class Fidelity:
 
     def step(self, until_s: float) -> None:
         fixed, limits, moving = self.model.fixed, self.limits, self.moving
-        if isinstance(self.system, SparkTicks):
-            advance_ticks(fixed, self.system, limits, moving, self.costs, until_s, self._random)
+        if isinstance(self.system, EngineTurns):
+            assert self.works is not None
+            advance_turns(fixed, self.system, limits, moving, self.works, self.costs, until_s, self._random)
         else:
             advance_steps(fixed, self.system, limits, moving, self.costs, until_s, self._random)
 
@@ -96,21 +99,14 @@ class Fidelity:
         """A new replica, and what has to be started for it."""
         machines, now_s = self.containers.machines, float(self.moving.clock[NOW])
         self.moving.node[lane], self.moving.ready_s[lane] = self.containers.place(lane, now_s)
+        self._changed()
         if self.containers.machines > machines:
             up_s = self.containers.up_s[machines]
             insort(self._turns, _Turn(up_s, Failure("machine", machines, now_s, up_s - now_s), up=True), key=_when)
 
     @property
     def slots(self) -> int:
-        return self.system.slots if isinstance(self.system, SparkTicks) else len(self.moving.queued)
-
-    def usable(self, service_s: float, overhead_s: float | None) -> float:
-        """The share of its time that a replica with enough to do serves."""
-        if not isinstance(self.system, SparkTicks):
-            return 1.0
-        budget_s = self.system.budget_s
-        serving_s = max(1, int(budget_s / service_s)) * service_s if service_s else budget_s
-        return serving_s / (serving_s + (self.system.base_s if overhead_s is None else overhead_s))
+        return self.system.slots if isinstance(self.system, EngineTurns) else len(self.moving.queued)
 
     def unread(self, source: int) -> int:
         """Tuples that are due and not read yet."""
@@ -121,14 +117,14 @@ class Fidelity:
         """Everything stands still, what is queued is lost, and it begins again with the size that was asked for."""
         self.moving.active[:] = self.moving.asked
         self.drop(np.ones(len(self.moving.queued), np.bool_))
-        self.moving.clock[NOW] += self._restart_s
+        self._stand_still(float(self.moving.clock[NOW]) + self._restart_s)
 
     def drop(self, lanes: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
         self.moving.dropped[lanes] += self.moving.queued[lanes]
         self.moving.queued[lanes] = 0
 
     def _turn(self, turn: _Turn) -> None:
-        """Something goes or comes back. Spark runs its tasks elsewhere; what waits for Storm's threads is gone with them."""
+        """Something goes or comes back. The engine's lanes are served elsewhere; what waits for Storm's threads is gone with them."""
         failure = turn.failure
         if failure.kind == "machine":
             self._missing[failure.number] += -1 if turn.up else 1
@@ -139,13 +135,30 @@ class Fidelity:
         lanes[list(self.containers.lanes_in(failure.kind, failure.number))] = True
         if failure.kind != "machine":
             self.moving.ready_s[lanes] = np.maximum(self.moving.ready_s[lanes], turn.at_s + failure.for_s)
-        if not isinstance(self.system, SparkTicks):
+        if isinstance(self.system, StormSteps):
             self.drop(lanes)
+        else:
+            self.lose_works(lanes)
+
+    def lose_works(self, lanes: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
+        """Works under way of these lanes did not happen."""
+        if self.works is not None:
+            forget_works(self.works, lanes)
+
+    def _stand_still(self, until_s: float) -> None:
+        if self.works is None:
+            self.moving.clock[NOW] = until_s
+        else:
+            stand_still(self.works, self.moving, until_s)
+
+    def _changed(self) -> None:
+        if self.works is not None:
+            self.works.clock[CHANGED] = 1.0
 
     def _count_machines(self) -> None:
         self.moving.node_up[:] = self._missing == 0
         self.containers.down = set(np.flatnonzero(self._missing[: self.containers.machines]).tolist())
-        if isinstance(self._whole, SparkTicks):
+        if isinstance(self._whole, EngineTurns):
             share = self.model.fixed.node_cores[self.moving.node_up].sum() / self.model.fixed.node_cores.sum()
             cores, slots = (max(1, int(whole * share)) for whole in (self._whole.cores, self._whole.slots))
             self.system = self._whole._replace(cores=cores, slots=slots)

@@ -1,4 +1,4 @@
-"""What all systems do in a step: read what is due, share tuples out among lanes, count what finishes. Compiled."""
+"""Parts of a step that all systems share: arrivals, dealing tuples out among lanes, latencies. Compiled."""
 
 import math
 
@@ -28,13 +28,39 @@ GOLDEN = 0.6180339887498949
 
 
 @compiled
+def first_above(values: Floats, value: float) -> int:
+    """Where the first of these rising values is that is above this one; behind them all when none is."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] > value:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled
+def first_reaching(values: Floats, value: float) -> int:
+    """Where the first of these rising values is that is at least this one; behind them all when none is."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] >= value:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled
 def due_by(ends: Floats, counts: Floats, second: float) -> int:
     """How many tuples are due at this second or before."""
     if second >= ends[-1]:
         return int(counts[-1] + 1e-9)
     if second <= ends[0]:
         return 0
-    step = np.searchsorted(ends, second, side="right")
+    step = first_above(ends, second)
     share = (second - ends[step - 1]) / (ends[step] - ends[step - 1])
     return int(counts[step - 1] + share * (counts[step] - counts[step - 1]) + 1e-9)
 
@@ -44,7 +70,7 @@ def due_s(ends: Floats, counts: Floats, number: float) -> float:
     """When the count of tuples reaches this number."""
     if number <= counts[0]:
         return float(ends[0])
-    step = min(int(np.searchsorted(counts, number, side="left")), len(counts) - 1)
+    step = min(first_reaching(counts, number), len(counts) - 1)
     grows = counts[step] - counts[step - 1]
     if grows <= 0:
         return float(ends[step])
@@ -187,7 +213,7 @@ def _in_turn(
 
 @compiled
 def hand_on(fixed: Fixed, limits: Limits, moving: Moving, head: int, processed: int, costs: Floats) -> None:
-    """What a head processed goes over its edges; more or fewer come out than went in, and that is counted."""
+    """Send the tuples that a head processed over its edges, and count those that are more or fewer than went in."""
     out = 0
     for edge in range(fixed.edge_first[head], fixed.edge_first[head + 1]):
         exact = moving.carry[edge] + processed * fixed.edge_share[edge]
@@ -227,7 +253,7 @@ def hand_on(fixed: Fixed, limits: Limits, moving: Moving, head: int, processed: 
 
 @compiled
 def count_lost(fixed: Fixed, moving: Moving) -> None:
-    """What never reached each head, or never left it, because it was dropped: numbers behind it are that much ahead."""
+    """Per head, tuples dropped at it or on the way to it: numbers behind it are that much ahead."""
     sources = len(moving.next_of)
     moving.lost[:] = 0.0
     for head in range(len(moving.lost)):
@@ -241,6 +267,17 @@ def count_lost(fixed: Fixed, moving: Moving) -> None:
 
 
 @compiled
+def note_wait(waits: Floats, clock: Floats, waited_s: float, tuples: float) -> None:
+    """So many tuples waited for so long."""
+    bucket = 0
+    if waited_s > LEAST_S:
+        bucket = min(BUCKETS - 1, math.ceil(math.log(waited_s / LEAST_S) / math.log(GROWTH)))
+    waits[bucket] += tuples
+    clock[WAIT_SUM_S] += waited_s * tuples
+    clock[LONGEST_WAIT_S] = max(clock[LONGEST_WAIT_S], waited_s)
+
+
+@compiled
 def note_waits(fixed: Fixed, moving: Moving, head: int, before: int, at_s: float) -> None:
     """The latencies of the tuples that just finished at a head: from when those of their numbers were due."""
     count = moving.finished[head] - before
@@ -249,14 +286,10 @@ def note_waits(fixed: Fixed, moving: Moving, head: int, before: int, at_s: float
     parts = min(count, 8)
     for part in range(parts):
         processed = (before + count * (part + 0.5) / parts) / fixed.ends[head]
-        number = (processed + moving.lost[head]) / fixed.reach[head]
-        waited = max(0.0, at_s - due_s(fixed.all_ends, fixed.all_counts, number))
-        bucket = 0
-        if waited > LEAST_S:
-            bucket = min(BUCKETS - 1, math.ceil(math.log(waited / LEAST_S) / math.log(GROWTH)))
-        moving.waits[bucket] += count / parts
-        moving.clock[WAIT_SUM_S] += waited * count / parts
-        moving.clock[LONGEST_WAIT_S] = max(moving.clock[LONGEST_WAIT_S], waited)
+        # The k-th tuple is due when k are: half a tuple after the middle of it.
+        number = (processed + moving.lost[head]) / fixed.reach[head] + 0.5
+        waited_s = max(0.0, at_s - due_s(fixed.all_ends, fixed.all_counts, number))
+        note_wait(moving.waits, moving.clock, waited_s, count / parts)
 
 
 @compiled
@@ -277,7 +310,7 @@ def too_old(fixed: Fixed, limits: Limits, moving: Moving, operator: int) -> floa
 
 @compiled
 def noise_of(spread: float, services: int, random: np.random.Generator) -> float:
-    """What a number of services take together, in parts of what they take in the mean: lognormal, as each of them is."""
+    """The time of a number of services together, in parts of its mean: lognormal, as each of them is."""
     sigma2 = math.log1p(spread * spread / services)
     return math.exp(math.sqrt(sigma2) * random.standard_normal() - sigma2 / 2)
 

@@ -36,7 +36,7 @@ ROUTING = {
     "global": WEIGHTED,
     "all": EVERY,
 }
-"""What each grouping does to the number of tuples in lanes. A key's second choice is nearly the shortest lane."""
+"""Per grouping, how tuples are shared out among lanes. A key's second choice is nearly the shortest lane."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,8 @@ def make_model(
     place = {operator.name: number for number, operator in enumerate(operators)}
     own = [times[operator.name] for operator in operators]
     service = np.array([its.service_s + added_s for its in own])
+    call = np.array([its.call_s for its in own])
+    computed = np.array([(its.service_s + its.call_s) * its.cpu for its in own])
     first = np.concatenate([[0], np.cumsum([operator.replicas.most for operator in operators])]).astype(np.int64)
     edge_first, edge_to, edge_share, names = [0], [], [], []
     for head in (*sources, *operators):
@@ -149,13 +151,16 @@ def make_model(
         first=first,
         service_s=service,
         cpu=np.array([its.service_s * its.cpu for its in own]) / np.maximum(service, 1e-12),
-        spread=np.array([its.service_s * its.spread for its in own]) / np.maximum(service, 1e-12),
-        threads=np.array([operator.waits for operator in operators], np.bool_),
+        spread=np.array([(its.service_s + its.call_s) * its.spread for its in own]) / np.maximum(service + call, 1e-12),
+        call_s=call,
+        call_cpu_s=np.array([its.call_s * its.cpu for its in own]),
+        cpu_share=computed / np.maximum(service + call, 1e-12),
         routing=np.array([_routing(graph, operator) for operator in operators], np.int64),
         edge_first=np.array(edge_first, np.int64),
         edge_to=np.array(edge_to, np.int64),
         edge_share=np.array(edge_share, np.float64),
         source_service_s=np.array([max(times[source.name].service_s, 1e-7) for source in sources]),
+        source_call_s=np.array([times[source.name].call_s for source in sources]),
         due_first=np.concatenate([[0], np.cumsum([len(its.ends_s) for its in due])]).astype(np.int64),
         due_ends=np.concatenate([np.asarray(its.ends_s, np.float64) for its in due]),
         due_counts=np.concatenate([np.asarray(its.counts, np.float64) for its in due]),
@@ -198,7 +203,7 @@ def _reach(
     edge_to: list[int],
     edge_share: list[float],
 ) -> tuple[Floats, Floats]:
-    """What reaches each head for each tuple that enters, and what finishes there of each one that it processes."""
+    """Per head, tuples that reach it for each one that enters, and tuples that finish there for each one it processes."""
     total = sum(arrivals[source.name].total for source in sources) or 1
     reach = np.zeros(len(sources) + len(operators))
     reach[: len(sources)] = [arrivals[source.name].total / total for source in sources]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from elastream import rules
 from elastream.control import Decision, Observation, OperatorObservation, ReplicaObservation
 from elastream.scoring.latency import Latencies
 from elastream.simulator.fidelity import Fidelity
@@ -9,8 +10,6 @@ from elastream.simulator.model import Model
 from elastream.simulator.state import (
     LONGEST_WAIT_S,
     NOW,
-    OVERHEAD_S,
-    OVERHEADS,
     TICKS,
     WAIT_SUM_S,
     Floats,
@@ -53,9 +52,6 @@ class SimulatedPlant:
         before, now = self._before, Counted(self.moving)
         self._before = now
         seconds = float(now.clock[NOW] - before.clock[NOW])
-        overheads = now.clock[OVERHEADS] - before.clock[OVERHEADS]
-        spent_s = float(now.clock[OVERHEAD_S] - before.clock[OVERHEAD_S])
-        overhead_s = spent_s / float(overheads) if overheads else None
         operators: dict[str, OperatorObservation] = {
             source.name: self._source(n, before, now) for n, source in enumerate(self.model.sources)
         }
@@ -68,14 +64,13 @@ class SimulatedPlant:
         lanes = _Lanes(self.moving, before, now)
         for place, operator in enumerate(self.model.operators):
             first, end = int(self.model.fixed.first[place]), int(self.model.fixed.first[place + 1])
-            name = operator.name
+            name, active = operator.name, int(self.moving.active[place])
             served = sum(lanes.processed[first:end])
             busy_s = sum(lanes.busy_s[first:end])
             service_s = busy_s / served if served else float(self.moving.expected_s[place])
-            usable = self.fidelity.usable(service_s, overhead_s)
             operators[name] = OperatorObservation(
                 operator=name,
-                replicas=int(self.moving.active[place]),
+                replicas=active,
                 received=sum(lanes.received[first:end]),
                 received_from=from_of.get(name, {}),
                 processed=served,
@@ -85,15 +80,16 @@ class SimulatedPlant:
                 busy_seconds=busy_s,
                 service_seconds=service_s,
                 lanes=tuple(
-                    lanes.replica(lane, lane - first, lane - first < self.moving.active[place])
+                    lanes.replica(lane, lane - first, lane - first < active)
                     for lane in range(first, end)
+                    if lane - first < active or lanes.moved(lane)
                 ),
                 least=operator.replicas.least,
                 most=operator.replicas.most,
-                waits=operator.waits,
-                usable=usable,
+                waits=bool(self.model.fixed.cpu_share[place] < rules.COMPUTING_SHARE),
+                cpu_share=float(self.model.fixed.cpu_share[place]),
             )
-            self._learn(place, first, end, service_s, usable, seconds, lanes)
+            self._learn(place, first, end, service_s, seconds, lanes)
         waits = latencies_of(now.waits - before.waits, now.clock - before.clock, float(now.clock[LONGEST_WAIT_S]))
         return Observation(
             tick=int(now.clock[TICKS]),
@@ -129,14 +125,12 @@ class SimulatedPlant:
         waiting = self.fidelity.unread(place)
         return OperatorObservation(name, 1, 0, {}, read, read, waiting, 0, 0.0, 0.0, role="source")
 
-    def _learn(
-        self, place: int, first: int, end: int, service_s: float, usable: float, seconds: float, lanes: "_Lanes"
-    ) -> None:
-        """What routing by load knows: how busy every lane was, and what a tuple adds."""
+    def _learn(self, place: int, first: int, end: int, service_s: float, seconds: float, lanes: "_Lanes") -> None:
+        """Tell routing by load how busy every lane was, and how much a tuple adds."""
         if not seconds:
             return
-        self.fidelity.costs[place] = service_s / (self._td_s * usable)
-        shares = np.asarray(lanes.processed[first:end]) * service_s / (seconds * usable)
+        self.fidelity.costs[place] = service_s / self._td_s
+        shares = np.asarray(lanes.processed[first:end]) * service_s / seconds
         self.moving.busy_before[first:end] = np.minimum(1.0, shares)
 
 
@@ -149,6 +143,10 @@ class _Lanes:
         self.processed: list[int] = (now.processed - before.processed).tolist()
         self.dropped: list[int] = (now.dropped - before.dropped).tolist()
         self.busy_s: list[float] = (now.busy_s - before.busy_s).tolist()
+
+    def moved(self, lane: int) -> bool:
+        """Whether anything happened in a lane, or something waits in it."""
+        return bool(self.queued[lane] or self.received[lane] or self.processed[lane] or self.dropped[lane])
 
     def replica(self, lane: int, number: int, active: bool) -> ReplicaObservation:
         return ReplicaObservation(

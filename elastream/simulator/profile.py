@@ -9,27 +9,28 @@ from typing import Any
 
 from elastream.errors import SettingError
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a tick costs: base_s + task_s a task + tuple_s a tuple, and how long the busiest task serves."""
+    """Costs of the driver's turns and of works in hosts, beside the time that operators take."""
 
     cores: int
-    base_s: float
-    task_s: float
+    turn_s: float
+    """One turn of the driver: commit and plan."""
+    receipt_s: float
+    """Each receipt more in a turn."""
+    work_s: float
+    """Processor time of a host per work, besides its operator: read, route, write, the receipt."""
     tuple_s: float
-    spread: float
-    """Standard deviation of this, in parts of it."""
-    reads_at: float
-    """The part of it after which sources read what is due."""
+    """The same per tuple."""
+    hop_s: float
+    """How long a message takes from the driver to a seat of a host, or back."""
     restart_s: float
-    """How long the stream stands still while its query is stopped and started again."""
+    """How long the stream stands still while a run is stopped and started again."""
     late_s: float = 0.0
     """How much longer than asked for an operator waits that waits: its thread must be woken and find a core."""
-    lane_s: float = 0.0
-    """What a lane that waits costs in a tick besides its tuples: its thread must start."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class OperatorTimes:
     """Standard deviation of the service time of a tuple, in parts of its mean."""
     shares: dict[str, float] = field(default_factory=dict)
     """Tuples that go to each operator behind it, for each one processed."""
+    call_s: float = 0.0
+    """Seconds that it takes once per work, besides its tuples."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,6 @@ def _check(profile: Profile) -> None:
         raise ValueError(f"machine: cores must be 1 or more, got {profile.machine.cores}")
     for app, operators in profile.apps.items():
         for name, times in operators.items():
-            numbers = (times.service_s, times.cpu, times.spread, *times.shares.values())
+            numbers = (times.service_s, times.cpu, times.spread, times.call_s, *times.shares.values())
             if not all(isinstance(number, int | float) and 0 <= number < float("inf") for number in numbers):
                 raise ValueError(f"{app}, {name}: times and shares must be 0 or more, got {times}")

@@ -13,12 +13,13 @@ from elastream.simulator.containers import Containers
 from elastream.simulator.fidelity import Fidelity, System
 from elastream.simulator.model import Model
 from elastream.simulator.plant import Counted, SimulatedPlant, latencies_of
-from elastream.simulator.spark_ticks import SparkTicks
 from elastream.simulator.state import LONGEST_WAIT_S, NOW, TICKS, Limits
 
 MOST_SAMPLES, LEAST_SAMPLES = 400_000, 200
 """Of a run, all operators together, however long it is; and of each operator at least."""
 MOST_EACH = 4000
+MOST_TICKS = 12
+"""Turns whose lengths are written down with a sample."""
 FINEST_S = 0.25
 NO_HURRY_S = float("inf")
 
@@ -30,7 +31,7 @@ class Simulated:
     record: Record
     events: Events
     ticks: int
-    """Ticks, or steps of a system without ticks."""
+    """Turns of the driver, or steps of a system without one."""
 
 
 def simulate(
@@ -51,9 +52,6 @@ def simulate(
     """Until everything is served, or for so many seconds of virtual time. The same seed gives the same run."""
     cluster, guards = cluster or Cluster(), guards or Guards()
     sizes = first_sizes(model, policy.start)
-    elastic = policy.start is None and not guards.dry_run
-    if isinstance(system, SparkTicks):
-        system = system._replace(elastic=elastic)
     flow = fidelity(
         model,
         system,
@@ -109,7 +107,6 @@ class Writer:
         self._ticks_seen = 0
         self._pauses: list[tuple[int, float]] = []
         """The ticks that committed a change and those that follow: the first's number, and the longest so far."""
-        self._usable: dict[str, tuple[float, int]] = {}
         self.record = Record(model.graph.name, tuple(source.name for source in model.sources))
         self.record.pools = {operator.name: operator.replicas.most for operator in model.operators}
         self.record.policy, self.record.interval_s = policy, td_s
@@ -168,16 +165,8 @@ class Writer:
         record, t_s = self.record, observation.ended_s
         ratios = []
         for operator in observation.scalable():
-            serves = (
-                record.interval_s * operator.usable / operator.service_seconds if operator.service_seconds else np.inf
-            )
+            serves = record.interval_s / operator.service_seconds if operator.service_seconds else np.inf
             ratios += [load_ratio(lane.queued, self._q_size or serves) for lane in operator.lanes if lane.active]
-            mean, count = self._usable.get(operator.operator, (0.0, 0))
-            if operator.processed:
-                count += operator.processed
-                mean += (operator.usable - mean) * operator.processed / count
-                self._usable[operator.operator] = mean, count
-                record.usable[operator.operator] = mean
         record.loads.append(load_sample(t_s, ratios))
         if entry.error:
             record.remarks.append((t_s, "error", entry.error))
@@ -196,13 +185,12 @@ class Writer:
         return Events(int(moving.entered.sum()), int(moving.finished.sum()), int(moving.dropped.sum()), queued, 0)
 
     def _note_ticks(self, ticks: int) -> None:
-        """The lengths of the ticks since the last sample; those that applied a change are noted with it."""
+        """The lengths of the newest turns since the last sample; those that applied a change are noted with it."""
         kept = self._plant.moving.ticks_s
-        from_tick = max(self._ticks_seen, ticks - len(kept))
-        lengths = [float(kept[number % len(kept)]) * 1e3 for number in range(from_tick, ticks)]
+        from_tick = max(self._ticks_seen, ticks - MOST_TICKS)
         self._ticks_seen = ticks
-        for length_ms in lengths:
-            self.record.tick_ms.append(length_ms)
+        lengths = (kept[np.arange(from_tick, ticks) % len(kept)] * 1e3).tolist()
+        self.record.tick_ms.extend(lengths)
         left = []
         for tick, longest_ms in self._pauses:
             seen = lengths[max(0, tick - from_tick) : max(0, tick + 2 - from_tick)]

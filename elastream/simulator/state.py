@@ -24,7 +24,7 @@ BUCKETS = 220
 
 
 class Fixed(NamedTuple):
-    """What a step only reads."""
+    """Arrays that a step only reads."""
 
     first: Ints
     """Where each operator's lanes begin; one more at the end."""
@@ -34,8 +34,12 @@ class Fixed(NamedTuple):
     """The share of the service that needs a core; the rest is waiting."""
     spread: Floats
     """Standard deviation of a service time, in parts of its mean."""
-    threads: Flags
-    """Whether lanes are threads of a few tasks."""
+    call_s: Floats
+    """Seconds that serving takes once per work, besides its tuples: an engine that works in batches has works."""
+    call_cpu_s: Floats
+    """Seconds of it that need a core."""
+    cpu_share: Floats
+    """The share of a work of one tuple that needs a core."""
     routing: Ints
     edge_first: Ints
     """Where each head's edges begin; one more at the end."""
@@ -43,6 +47,7 @@ class Fixed(NamedTuple):
     edge_share: Floats
     """Tuples that go over the edge for each one processed by its head."""
     source_service_s: Floats
+    source_call_s: Floats
     due_first: Ints
     """Where each source's arrivals begin; one more at the end."""
     due_ends: Floats
@@ -63,12 +68,12 @@ class Limits(NamedTuple):
 
     q_size: int
     drops: bool
-    """What a full lane does; else senders wait."""
+    """True: a full lane drops what does not fit; else senders wait."""
     t_out_s: float
 
 
 class Moving(NamedTuple):
-    """What a step changes. Counters only grow: whoever wants an interval takes differences."""
+    """Arrays that a step changes. Counters only grow: whoever wants an interval takes differences."""
 
     clock: Floats
     """See NOW and the following."""
@@ -76,7 +81,7 @@ class Moving(NamedTuple):
     active: Ints
     """Replicas of each operator by which tuples are routed."""
     asked: Ints
-    """What they will be from the next plan on."""
+    """The same from the next plan on."""
     ready_s: Floats
     """From when on each lane serves: a new container takes its time to start."""
     weight: Floats
@@ -88,7 +93,7 @@ class Moving(NamedTuple):
     credit: Floats
     """Per lane, the seconds of service that are left over."""
     expected_s: Floats
-    """What the driver takes a service to last."""
+    """The driver's estimate of a service."""
     busy_before: Floats
     """Per lane, the share of the last interval that it was busy, and what it was sent since."""
     next_of: Ints
@@ -110,8 +115,8 @@ class Moving(NamedTuple):
     waits: Floats
     """Latencies by bucket."""
     ticks_s: Floats
-    """The lengths of the last ticks; see TICKS."""
+    """The lengths of the last turns or steps; see TICKS."""
 
 
-NOW, BUDGET_S, OVERHEAD_S, OVERHEADS, TICKS, WAIT_SUM_S, LONGEST_WAIT_S, OVER = range(8)
-CLOCKS = 8
+NOW, TICKS, WAIT_SUM_S, LONGEST_WAIT_S, OVER = range(5)
+CLOCKS = 5

@@ -3,12 +3,13 @@
 import math
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 
 from elastream.simulator.containers import Containers
 from elastream.simulator.fidelity import Failure, Fidelity, System
-from elastream.simulator.kernel import due_s
+from elastream.simulator.kernel import due_s, source_due_by
 from elastream.simulator.model import Model
 from elastream.simulator.state import (
     BUCKETS,
@@ -57,6 +58,34 @@ class Tuples(Fidelity):
         if number >= int(fixed.due_counts[b - 1] + 1e-9):
             return math.inf
         return float(due_s(fixed.due_ends[a:b], fixed.due_counts[a:b], number + 1.0))
+
+    def waiting(self, lane: int, rows: int) -> list[float]:
+        """The due times of the first tuples of a lane."""
+        return list(islice(self.lanes[lane], rows))
+
+    def take(self, lane: int, rows: int) -> None:
+        for _ in range(rows):
+            self.lanes[lane].popleft()
+        self.moving.queued[lane] -= rows
+
+    def read(self, source: int, until_s: float, most: int) -> list[float]:
+        """The due times of the next tuples of a source that are due."""
+        fixed = self.model.fixed
+        a, b = int(fixed.due_first[source]), int(fixed.due_first[source + 1])
+        number = int(self.moving.next_of[source])
+        rows = min(most, source_due_by(fixed, source, until_s) - number)
+        return [float(due_s(fixed.due_ends[a:b], fixed.due_counts[a:b], number + n + 1.0)) for n in range(rows)]
+
+    def deal(self, head: int, tuples: list[float], at_s: float) -> None:
+        """Deal the output of one work out among the lanes behind it, from a random one on."""
+        fixed = self.model.fixed
+        for edge in range(int(fixed.edge_first[head]), int(fixed.edge_first[head + 1])):
+            target = int(fixed.edge_to[edge])
+            if target >= 0:
+                self._turn_of[target] = int(self._random.random() * self.moving.active[target])
+        self.finished_s = at_s
+        for due in tuples:
+            self.hand_on(head, due)
 
     def hand_on(self, head: int, due: float) -> list[int]:
         """One tuple leaves a head. Gives the lanes that got it, or a copy of it."""

@@ -35,8 +35,10 @@ def _names(operators: Sequence[Operator]) -> None:
     for operator in operators:
         if operator.name in seen:
             raise TopologyError(f"operator {operator.name!r}: two operators of one name; rename one of them")
-        if not operator.name or "/" in operator.name:
-            raise TopologyError(f"operator {operator.name!r}: a name is not empty and has no '/'; rename it")
+        if not operator.name.isprintable() or not operator.name or "/" in operator.name or operator.name in (".", ".."):
+            raise TopologyError(
+                f"operator {operator.name!r}: a name is not empty, has no '/' and is not '.' or '..'; rename it"
+            )
         if operator.name == "dead-letters":
             raise TopologyError(f"operator {operator.name!r}: that is where failed tuples go in every run; rename it")
         seen.add(operator.name)
@@ -134,8 +136,6 @@ def _chaining(graph: Graph, operator: Operator) -> None:
         raise TopologyError(
             f"operator {operator.name!r}: a {operator.kind} cannot be chained to a source; remove chain=True"
         )
-    if operator.kind is Kind.OUTPUT:
-        raise TopologyError(f"output {operator.name!r}: an output is a lane to read from; remove chain=True")
     if operator.writer is not None:
         raise TopologyError(f"sink {operator.name!r}: Spark writes what waits in its lanes; remove chain=True")
 

@@ -1,8 +1,9 @@
 """What a user writes: a topology takes operators until it is built, then it is frozen."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from html import escape
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -18,6 +19,24 @@ Function = Callable[..., Any]
 After = str | Sequence[str]
 Groupings = Grouping | dict[str, Grouping]
 ReplicaRange = int | tuple[int, int]
+
+
+class OutputOptions(TypedDict):
+    """Where an output stands in the graph."""
+
+    after: After
+
+
+class OperatorOptions(TypedDict, total=False):
+    """How an operator stands in the graph, and with how many replicas; see `Topology`."""
+
+    after: Required[After]
+    grouping: Groupings
+    replicas: ReplicaRange
+    start: int | None
+    schema: str | pa.Schema | None
+    chain: bool
+    waits: bool
 
 
 class Topology:
@@ -47,48 +66,51 @@ class Topology:
         self._operators.append(Operator(OperatorName(name), Kind.SOURCE, None, schema, sizes, source=spec))
         return self
 
-    def map(self, name: str, function: Function, **how: Any) -> "Topology":
+    def map(self, name: str, function: Function, **how: Unpack[OperatorOptions]) -> "Topology":
         """`function(row: dict) -> dict`: one tuple in, one out."""
-        return self._add(name, Kind.MAP, function, **how)
+        return self._add(name, Kind.MAP, function, how)
 
-    def flat_map(self, name: str, function: Function, **how: Any) -> "Topology":
+    def flat_map(self, name: str, function: Function, **how: Unpack[OperatorOptions]) -> "Topology":
         """`function(row: dict) -> iterable of dict`: one tuple in, any number out."""
-        return self._add(name, Kind.FLAT_MAP, function, **how)
+        return self._add(name, Kind.FLAT_MAP, function, how)
 
-    def filter(self, name: str, function: Function, **how: Any) -> "Topology":
+    def filter(self, name: str, function: Function, **how: Unpack[OperatorOptions]) -> "Topology":
         """`function(row: dict) -> bool`: true keeps the tuple."""
-        return self._add(name, Kind.FILTER, function, **how)
+        return self._add(name, Kind.FILTER, function, how)
 
-    def batch(self, name: str, function: Function, **how: Any) -> "Topology":
+    def batch(self, name: str, function: Function, **how: Unpack[OperatorOptions]) -> "Topology":
         """`function(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch or Table`."""
-        return self._add(name, Kind.BATCH, function, **how)
+        return self._add(name, Kind.BATCH, function, how)
 
-    def pandas(self, name: str, function: Function, **how: Any) -> "Topology":
+    def pandas(self, name: str, function: Function, **how: Unpack[OperatorOptions]) -> "Topology":
         """`function(frame: pandas.DataFrame) -> pandas.DataFrame`."""
-        return self._add(name, Kind.PANDAS, function, **how)
+        return self._add(name, Kind.PANDAS, function, how)
 
-    def dataframe(self, name: str, function: Function, *, updates: bool = False, **how: Any) -> "Topology":
+    def dataframe(
+        self, name: str, function: Function, *, updates: bool = False, **how: Unpack[OperatorOptions]
+    ) -> "Topology":
         """`function(frame: DataFrame) -> DataFrame`: anything that Spark can do with a stream, state included.
 
         It is called once, when the run starts. The frame has the columns that enter and `_due`, the time a tuple was due; a
         result that keeps `_due` keeps its latency. Aggregations give a row when the watermark says it is final, or with
         `updates=True` whenever it changes.
         """
-        return self._add(name, Kind.DATAFRAME, function, updates=updates, **how)
+        return self._add(name, Kind.DATAFRAME, function, how, updates=updates)
 
-    def sink(self, name: str, to: Any, **how: Any) -> "Topology":
+    def sink(self, name: str, to: Any, **how: Unpack[OperatorOptions]) -> "Topology":
         """Write outside: by `function(batch: pyarrow.RecordBatch, delivery: Delivery)`, or by Spark, as `elastream.sinks` says.
 
         A tick that is repeated after a crash gives the same rows under the same `delivery.id`, so a function that
         remembers ids is exactly-once.
         """
         if hasattr(to, "writer_for"):
-            return self._add(name, Kind.SINK, None, writer=to, **how)
-        return self._add(name, Kind.SINK, to, **how)
+            return self._add(name, Kind.SINK, None, how, writer=to)
+        return self._add(name, Kind.SINK, to, how)
 
-    def output(self, name: str, **how: Any) -> "Topology":
-        """Tuples that wait to be read from outside, as a table or as a streaming DataFrame."""
-        return self._add(name, Kind.OUTPUT, None, **how)
+    def output(self, name: str, **how: Unpack[OutputOptions]) -> "Topology":
+        """Tuples that wait to be read from outside, as a table or as a streaming DataFrame. Readers have no replicas."""
+        _check_words(name, Kind.OUTPUT, how)
+        return self._add(name, Kind.OUTPUT, None, {"after": how["after"]})
 
     def build(self) -> Graph:
         """Check everything and freeze."""
@@ -114,19 +136,16 @@ class Topology:
         name: str,
         kind: Kind,
         function: Function | None,
+        how: OperatorOptions,
         *,
-        after: After,
-        grouping: Groupings = groupings.shuffle,
-        replicas: ReplicaRange = 1,
-        start: int | None = None,
-        schema: str | pa.Schema | None = None,
-        chain: bool = False,
-        waits: bool = False,
         writer: Any = None,
         updates: bool = False,
     ) -> "Topology":
         self._open(name)
-        before = [after] if isinstance(after, str) else list(after)
+        _check_words(name, kind, how)
+        grouping, replicas, start = how.get("grouping", groupings.shuffle), how.get("replicas", 1), how.get("start")
+        chain = how.get("chain", False)
+        before = [how["after"]] if isinstance(how["after"], str) else list(how["after"])
         if not before:
             raise TopologyError(f"operator {name!r}: comes after nothing; name one with after='...'")
         if kind is not Kind.OUTPUT and writer is None and not callable(function):
@@ -145,7 +164,7 @@ class Topology:
                 )
         for other in set(grouping) - set(before) if isinstance(grouping, dict) else ():
             raise TopologyError(f"operator {name!r}: grouping for {other!r}, but it comes after {', '.join(before)}")
-        columns = self._columns(name, kind, schema, before)
+        columns = self._columns(name, kind, how.get("schema"))
         self._operators.append(
             Operator(
                 OperatorName(name),
@@ -154,7 +173,7 @@ class Topology:
                 columns,
                 _replicas(name, replicas, start),
                 chained=chain,
-                waits=waits,
+                waits=how.get("waits", False),
                 writer=writer,
                 updates=updates,
             )
@@ -164,7 +183,7 @@ class Topology:
             self._edges.append(Edge(OperatorName(predecessor), OperatorName(name), chosen))
         return self
 
-    def _columns(self, name: str, kind: Kind, schema: str | pa.Schema | None, before: list[str]) -> pa.Schema:
+    def _columns(self, name: str, kind: Kind, schema: str | pa.Schema | None) -> pa.Schema:
         """What leaves the operator: as declared, else what enters."""
         if schema is None:
             return None
@@ -177,6 +196,17 @@ class Topology:
             raise TopologyError(
                 f"operator {name!r}: topology {self.name!r} is built and frozen; declare a new Topology"
             )
+
+
+def _check_words(name: str, kind: Kind, how: Mapping[str, object]) -> None:
+    """What a function's signature would refuse, in our words."""
+    known = OutputOptions if kind is Kind.OUTPUT else OperatorOptions
+    for word in sorted(set(how) - set(known.__annotations__)):
+        close = get_close_matches(word, known.__annotations__, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(known.__annotations__)}"
+        raise TopologyError(f"{kind} {name!r}: takes no {word!r}; {hint}")
+    if "after" not in how:
+        raise TopologyError(f"{kind} {name!r}: comes after nothing; name one with after='...'")
 
 
 def _replicas(name: str, replicas: ReplicaRange, start: int | None) -> Replicas:

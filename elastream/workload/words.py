@@ -35,7 +35,7 @@ def read_pairs(where: str, text: str, known: Iterable[str]) -> dict[str, str]:
         if name not in known:
             raise SettingError(f"{where}: there is no {name!r}; {suggestion(name, known)}")
         if name in pairs:
-            raise SettingError(f"{where}: {name} is said twice, {pairs[name]} and {value}; leave one out")
+            raise SettingError(f"{where}: {name} is said twice, {pairs[name]!r} and {value!r}; leave one out")
         pairs[name] = value
     return pairs
 

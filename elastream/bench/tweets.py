@@ -1,0 +1,75 @@
+"""The tweets workload that Elastream, Flink and Storm were measured with: four operators of 5 ms, sized by PSPS."""
+
+from dataclasses import dataclass
+from tempfile import TemporaryDirectory
+
+from elastream.apps.load import load_app
+from elastream.bench.cpu import cpu_s
+from elastream.bench.watch import missing
+from elastream.engine import run, session
+from elastream.engine.measure.recording import Recorder
+from elastream.scoring.metrics import saved_resources, throughput_degradation
+from elastream.settings import Settings
+from elastream.workload import Arrivals, load_trace
+
+SPEED, SCALE, POOL, SERVICE_MS = 15.0, 1.68, 8, 5.0
+
+
+@dataclass(frozen=True)
+class TweetsRun:
+    """The workload of the suite `psps-table-8`."""
+
+    seconds: float
+    latency_mean_ms: float
+    latency_p95_ms: float
+    saved: float
+    processed: float
+    degradation: float
+    cpu_s: float
+    """Of all processes, from the first tuple to the last."""
+    rescales: int
+    missing: int
+    doubled: int
+
+
+def measure_tweets(seconds: float) -> TweetsRun:
+    """The first `seconds` of the trace as it is played."""
+    whole = load_trace("covid_tweets", speed=SPEED, scale=SCALE)
+    arrivals = whole if seconds >= whole.seconds else _until(whole, seconds)
+    spark = session()
+    with TemporaryDirectory(prefix="elastream-bench-") as folder:
+        options = {
+            "database": f"{folder}/results.sqlite",
+            "service_ms": SERVICE_MS,
+            "pool": POOL,
+            "grouping": "load_balancing",
+        }
+        graph = load_app("tweets", arrivals, options)
+        settings = Settings(t_out_s=30, q_size=100_000, on_full="drop")
+        with run(graph, f"{folder}/base", spark=spark, policy="psps", td_s=2.0, settings=settings) as handle:
+            recorder = Recorder(handle)
+            while handle.active and not handle.totals("tweets").processed:
+                handle.await_end(0.05)
+            before_s = cpu_s()
+            handle.await_end(seconds * 3 + 60)
+            used_s = cpu_s() - before_s
+            audit = handle.audit()
+    record = recorder.record
+    latencies = record.latencies
+    return TweetsRun(
+        arrivals.seconds,
+        latencies.mean_s * 1e3,
+        latencies.percentile_s(0.95) * 1e3,
+        saved_resources(record.series, record.pools, POOL * 4),
+        audit.finished / audit.entered if audit.entered else 0.0,
+        throughput_degradation(record.series, record.sources, record.interval_s),
+        used_s,
+        len(record.rescales),
+        missing(audit),
+        audit.duplicates,
+    )
+
+
+def _until(arrivals: Arrivals, seconds: float) -> Arrivals:
+    kept = sum(end <= seconds for end in arrivals.ends_s)
+    return Arrivals(arrivals.ends_s[:kept], arrivals.counts[:kept], keys=arrivals.keys)

@@ -1,0 +1,167 @@
+"""From a graph, a base and hosts to a run: the parts are made and put together here, and nowhere else."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from elastream.control import ControlLoop, Guards, Journal, Policy, checked_td
+from elastream.engine.clock import Clock, SteadyClock
+from elastream.engine.handle import Run
+from elastream.engine.hosts.link import HostLink
+from elastream.engine.measure.observer import RunObserver
+from elastream.engine.measure.plant import EnginePlant
+from elastream.engine.measure.totals import Scene
+from elastream.engine.tick.estimates import Estimates
+from elastream.engine.tick.lane_loads import LaneLoads
+from elastream.engine.tick.life import RunLife
+from elastream.engine.tick.loop import TickLoop
+from elastream.engine.tick.opening import first_entry
+from elastream.engine.tick.planner import Planner
+from elastream.engine.tick.ports import Edges
+from elastream.engine.tick.run_base import RunBase
+from elastream.engine.worker.base_id import base_id
+from elastream.engine.worker.program import Program
+from elastream.errors import SettingError
+from elastream.lanes.state import LedgerState
+from elastream.lanes.store import Store
+from elastream.policies import make_policy
+from elastream.settings import Settings
+from elastream.topology import Graph
+from elastream.workload.replay import Replay
+
+STOP_S = 4.0
+"""How long the tick's thread may take to end when a run could not be started."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a run shall be: what `run` is told besides the topology and the place."""
+
+    settings: Settings = field(default_factory=Settings)
+    policy: str | Policy | None = None
+    td_s: float = 5.0
+    guards: Guards = field(default_factory=Guards)
+    benchmark_s: float = 2.0
+    discard: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        checked_td(self.td_s)
+        if self.benchmark_s < 0:
+            raise SettingError(f"benchmark_s must be 0 or more, got {self.benchmark_s}; 0 means no benchmark")
+
+    def chosen_policy(self, graph: Graph) -> Policy | None:
+        chosen = make_policy(self.policy) if isinstance(self.policy, str) else self.policy
+        if chosen is not None and hasattr(chosen, "foresee"):
+            # Only what is replayed can be foreseen.
+            chosen.foresee(tuple(s.source.arrivals for s in graph.sources if isinstance(s.source, Replay)))
+        return chosen
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a run that its edges are connected to."""
+
+    program: Program
+    store: Store
+    state: LedgerState
+    estimates: Estimates
+    planner: Planner
+    loads: LaneLoads
+
+
+class Connected(Protocol):
+    """What Spark serves of a graph."""
+
+    @property
+    def edges(self) -> Edges: ...
+
+    def start(self, life: RunLife) -> None: ...
+
+    def close(self) -> None: ...
+
+    def unread(self) -> dict[str, int]:
+        """Per streaming source, the tuples that are there and not read yet."""
+        ...
+
+    def lag(self) -> dict[str, dict[str, int]]: ...
+
+
+def assemble(
+    graph: Graph,
+    store: Store,
+    plan: Plan,
+    hosts: HostLink,
+    start_hosts: Callable[[Program], object],
+    *,
+    wanted_hosts: int,
+    slots: Callable[[], int],
+    connect: Callable[[Parts], Connected] | None = None,
+    clock: Clock | None = None,
+) -> Run:
+    """Take the base, connect the edges, start the hosts and the tick's thread."""
+    settings, clock = plan.settings, clock or SteadyClock()
+    base = RunBase(store)
+    try:
+        policy = plan.chosen_policy(graph)
+        with base.opening():
+            opening = first_entry(
+                graph, base.state, plan.discard, str(store), policy.start if policy else None, clock.wall_s()
+            )
+    except BaseException:
+        hosts.close()
+        raise
+    try:
+        program = Program(graph, settings, store.uri, base_id(store), appends=store.appends)
+        estimates = Estimates(base.state.estimates)
+        loads = LaneLoads(graph, base.state, plan.td_s)
+        planner = Planner(graph, settings, base.state, estimates, loads)
+        connected = connect(Parts(program, store, base.state, estimates, planner, loads)) if connect else None
+
+        def scene() -> Scene:
+            waits: dict[str, bool] = {operator.name: not planner.computes(operator.name) for operator in graph.served}
+            unread = planner.replays.unread(clock.wall_s())
+            if connected is None:
+                return Scene(base.state, estimates.service_s, unread, slots(), waits)
+            return Scene(base.state, estimates.service_s, unread | connected.unread(), slots(), waits, connected.lag())
+
+        observer = RunObserver(graph, loads, plan.td_s, clock, scene)
+        life = RunLife(clock, hosts.wake)
+        loop = TickLoop(
+            graph,
+            settings,
+            base,
+            estimates,
+            planner,
+            hosts,
+            observer,
+            clock,
+            life,
+            first_entry=opening,
+            wanted_hosts=wanted_hosts,
+            edges=connected.edges if connected else None,
+            time_for_s=plan.benchmark_s if policy is not None else 0.0,
+        )
+        if policy is not None:
+            observer.control = ControlLoop(
+                EnginePlant(observer, life.resize),
+                policy,
+                td_s=plan.td_s,
+                guards=plan.guards,
+                journal=Journal(store),
+                clock=clock.wall_s,
+            )
+        start_hosts(program)
+        threading.Thread(target=loop.run, name="elastream-ticks", daemon=True).start()
+        if connected is not None:
+            try:
+                connected.start(life)
+            except BaseException:
+                life.stop()
+                life.wait(STOP_S)
+                raise
+    except BaseException:
+        hosts.close()
+        base.close()
+        raise
+    return Run(graph, store, settings, plan.td_s, base, life, loop, planner, observer, hosts, connected)

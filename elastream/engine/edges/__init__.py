@@ -1,0 +1,1 @@
+"""Where data enters and leaves by Spark: streaming sources, sinks, Kafka, DataFrame operators."""

@@ -1,0 +1,67 @@
+"""Hosts in the tick's own thread, in virtual time: works are done when the tick waits, and waiting takes no time."""
+
+from elastream.engine.clock import VirtualClock
+from elastream.engine.hosts.link import Event, HostCame, HostSaid
+from elastream.engine.messages import Receipt, Routing, TimeWork, ToHost, Work, Works
+from elastream.engine.worker.context import WorkerContext, make_context
+from elastream.engine.worker.program import Program
+from elastream.engine.worker.run_work import run_work
+from elastream.engine.worker.service_times import time_operators
+from elastream.lanes.store import Store
+
+
+class InlineHosts:
+    """For tests: nothing happens at the same time, so the same run happens again. Works take no virtual time."""
+
+    def __init__(self, count: int, clock: VirtualClock) -> None:
+        self._count = count
+        self._clock = clock
+        self._contexts: list[WorkerContext] = []
+        self._events: list[Event] = []
+        self._works: list[tuple[int, Work]] = []
+        self._sizes: dict[str, int] = {}
+
+    def start(self, program: Program) -> None:
+        store = Store(program.base)
+        for number in range(self._count):
+            incarnation = f"inline{number}"
+            context = make_context(program, store, incarnation, cached=True)
+            context.wall_s = self._clock.wall_s
+            self._contexts.append(context)
+            self._events.append(HostCame(number, incarnation, 0, "here", "here"))
+
+    def poll(self, timeout_s: float) -> list[Event]:
+        works, self._works = self._works, []
+        for number, work in works:
+            context = self._contexts[number]
+            receipt = self._do(context, work)
+            self._events.append(HostSaid(number, f"inline{number}", [receipt], context.writer.ended()))
+        if not self._events:
+            self._clock.sleep(timeout_s)
+        events, self._events = self._events, []
+        return events
+
+    def wake(self) -> None:
+        """It never waits."""
+
+    def send(self, host: int, message: ToHost) -> None:
+        if isinstance(message, Works):
+            self._works += [(host, work) for work in message.works]
+        elif isinstance(message, Routing):
+            self._sizes = message.sizes
+
+    def replace(self, host: int) -> None:
+        """Nothing hangs: works are done one after another."""
+
+    def close(self) -> None:
+        for context in self._contexts:
+            context.writer.close()
+            context.reader.close()
+
+    def _do(self, context: WorkerContext, work: Work) -> Receipt:
+        if isinstance(work, TimeWork):
+            return Receipt(work.id, timed=time_operators(context.graph, work.totals, work.seconds))
+        receipt, written = run_work(context, self._sizes, work)
+        if written is not None:
+            context.writer.release(written)
+        return receipt

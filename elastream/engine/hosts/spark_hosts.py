@@ -1,0 +1,167 @@
+"""Hosts on Spark: each is a job of one long task, as Spark Streaming's receivers were. Spark places it, and restarts it.
+
+How many there are follows the slots of the executors: some stay free for the jobs of the edges. A thread per host waits for
+its job, and starts another one when it ends; one more looks at the slots now and then.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from elastream.engine.hosts.link import Event, HostsFailed
+from elastream.engine.hosts.server import HostServer
+from elastream.engine.messages import ToHost
+from elastream.engine.spark.java_errors import GONE, is_gone, java_reason
+from elastream.engine.spark.session import is_stopped
+from elastream.engine.worker.host import serve_as_host
+from elastream.engine.worker.program import Program, load_program
+
+log = logging.getLogger("elastream.hosts")
+
+LOOK_S = 1.0
+"""Between two looks at the slots of a cluster."""
+
+LIVED_S = 10.0
+"""A host that lived this long is started again at once."""
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
+
+MOST_FAILURES = 8
+"""So many jobs in a row, each ended before any host came: then hosts cannot be had at all."""
+
+
+@dataclass
+class _Job:
+    group: str
+    thread: threading.Thread | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Set when it shall not be started again."""
+
+
+class SparkHosts:
+    """Keeps as many hosts as there is room for. `wanted` says how many that is now."""
+
+    def __init__(self, spark: SparkSession, wanted: Callable[[], int], bind: str) -> None:
+        self._spark = spark
+        self._wanted = wanted
+        self._server = HostServer(bind)
+        self._jobs: dict[int, _Job] = {}
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._came: set[int] = set()
+        self._failed: list[HostsFailed] = []
+        self._program = b""
+        self._name = f"elastream-{uuid.uuid4().hex[:8]}"
+
+    def start(self, program: Program) -> None:
+        self._program = program.to_bytes()
+        self._follow()
+        threading.Thread(target=self._look, name="elastream-slots", daemon=True).start()
+
+    # -- as the tick sees it
+
+    def poll(self, timeout_s: float) -> list[Event]:
+        events = self._server.poll(timeout_s)
+        while self._failed:
+            events.append(self._failed.pop())
+        return events
+
+    def send(self, host: int, message: ToHost) -> None:
+        self._server.send(host, message)
+
+    def wake(self) -> None:
+        self._server.wake()
+
+    def replace(self, host: int) -> None:
+        self._server.drop(host)
+        job = self._jobs.get(host)
+        if job is not None:
+            # Spark ends the process, should it not end by itself.
+            threading.Thread(target=self._cancel, args=(job,), daemon=True).start()
+
+    def close(self) -> None:
+        self._closed.set()
+        jobs = list(self._jobs.values())
+        for job in jobs:
+            job.ended.set()
+        self._server.close()
+        # Hosts end when their connection does. Those that hang are ended by Spark, which need not be waited for.
+        until = time.monotonic() + 0.7
+        for job in jobs:
+            if job.thread is not None:
+                job.thread.join(max(0.0, until - time.monotonic()))
+        left = [job for job in jobs if job.thread is not None and job.thread.is_alive()]
+        for job in left:
+            self._cancel(job)
+
+    # -- threads
+
+    def _look(self) -> None:
+        while not self._closed.wait(LOOK_S):
+            with contextlib.suppress(PySparkException, Py4JError):
+                self._follow()
+
+    def _follow(self) -> None:
+        """As many jobs as there is room for: new ones with the lowest free numbers, too many are ended from the highest on."""
+        wanted = self._wanted()
+        with self._lock:
+            for number in range(wanted):
+                if number not in self._jobs:
+                    job = self._jobs[number] = _Job(f"{self._name}-{number}")
+                    job.thread = threading.Thread(
+                        target=self._keep, args=(number, job), name=f"elastream-host-{number}", daemon=True
+                    )
+                    job.thread.start()
+            for number in [number for number in self._jobs if number >= wanted]:
+                job = self._jobs.pop(number)
+                job.ended.set()
+                self._server.drop(number)
+                threading.Thread(target=self._cancel, args=(job,), daemon=True).start()
+
+    def _keep(self, number: int, job: _Job) -> None:
+        """Run the job, again and again, for as long as it is wanted."""
+        context = self._spark.sparkContext
+        address, secret = self._server.whereabouts
+        program = self._program
+        wait_s, failures = FIRST_WAIT_S, 0
+        while not job.ended.is_set():
+            began = time.monotonic()
+            try:
+                context.setJobGroup(job.group, f"elastream host {number}", interruptOnCancel=True)
+                context.parallelize([number], 1).foreachPartition(lambda _: host_task(number, address, secret, program))
+            except Exception as error:
+                if job.ended.is_set() or self._closed.is_set():
+                    return
+                log.info("the job of host %d ended: %s", number, java_reason(error))
+                failures += 1
+                if is_gone(error) or is_stopped(self._spark):
+                    self._fail(GONE)
+                    return
+                if failures >= MOST_FAILURES:
+                    self._fail(f"hosts: Spark cannot run them: {java_reason(error)}")
+                    return
+            if time.monotonic() - began > LIVED_S:
+                wait_s, failures = FIRST_WAIT_S, 0
+            job.ended.wait(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+    def _fail(self, reason: str) -> None:
+        self._failed.append(HostsFailed(reason))
+        self._server.wake()
+
+    def _cancel(self, job: _Job) -> None:
+        with contextlib.suppress(Exception):
+            self._spark.sparkContext.cancelJobGroup(job.group)
+
+
+def host_task(number: int, address: tuple[str, int], secret: bytes, program: bytes) -> None:
+    """The task, in a Python worker."""
+    serve_as_host(number, address, secret, *load_program(program))

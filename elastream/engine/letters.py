@@ -1,0 +1,89 @@
+"""Dead letters from outside a run: read them, take them away, or send their tuples again."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from elastream.engine.tick.run_base import RunBase
+from elastream.engine.worker.dead_letters import DEAD_LETTERS, tuple_of
+from elastream.lanes.counts import OperatorCounts
+from elastream.lanes.readers import OutputReader, acknowledge, read_backlog
+from elastream.lanes.segment_files import SegmentWriter
+from elastream.lanes.segments import LaneId, encode_schema, schema_id
+from elastream.lanes.state import Entry, LedgerState
+from elastream.lanes.store import Store
+
+READER = "letters"
+"""The name under which letters that were taken away are acknowledged."""
+
+
+def read_letters(store: Store, *, remove: bool = False) -> pa.Table:
+    """All letters that wait, the oldest first. With `remove` the driver takes them away, the next one if none runs now."""
+    backlog = OutputReader(store).backlog(DEAD_LETTERS)
+    table = read_backlog(store, backlog)
+    if remove and backlog.slices:
+        acknowledge(store, DEAD_LETTERS, READER, backlog.stop)
+    return table
+
+
+def drain_letters(store: Store, path: str) -> int:
+    """Write all letters to a Parquet file, then have them taken away; says how many. What comes meanwhile stays."""
+    backlog = OutputReader(store).backlog(DEAD_LETTERS)
+    table = read_backlog(store, backlog)
+    pq.write_table(table, path)
+    if backlog.slices:
+        acknowledge(store, DEAD_LETTERS, READER, backlog.stop)
+    return int(table.num_rows)
+
+
+def retry_letters(store: Store) -> tuple[int, int]:
+    """Put the tuples of letters back into the lanes they came from: how many were, and how many letters stay.
+
+    For a base that no driver has. A letter stays when its operator has no lanes any more, or takes other columns now.
+    """
+    base = RunBase(store)
+    with base.opening():
+        pass
+    try:
+        return _retry(base, base.state)
+    finally:
+        base.close()
+
+
+def _retry(base: RunBase, state: LedgerState) -> tuple[int, int]:
+    table = read_letters(base.store)
+    again: dict[LaneId, list[pa.RecordBatch]] = {}
+    counts: dict[str, OperatorCounts] = {}
+    stay: list[int] = []
+    for number, letter in enumerate(table.to_pylist()):
+        lane, data = LaneId(letter["operator"], letter["replica"]), letter.get("tuple")
+        batch = tuple_of(data) if data is not None else None
+        if batch is None or lane not in state.lanes or schema_id(batch.schema) not in _schemas_of(state, lane.operator):
+            stay.append(number)
+            continue
+        again.setdefault(lane, []).append(batch)
+        # It was dropped when it failed, so it enters anew.
+        counts.setdefault(lane.operator, OperatorCounts()).entered += 1
+    if again:
+        schemas = {lane.operator: schema_id(batches[0].schema) for lane, batches in again.items()}
+        if stay:
+            again[LaneId(DEAD_LETTERS, 0)] = table.take(stay).to_batches()
+            schemas[DEAD_LETTERS] = schema_id(table.schema)
+        writer = SegmentWriter(base.store, f"{state.entry + 1:012d}-again", appends=False)
+        written = writer.write(again, schemas, frozenset())
+        entry = Entry(
+            state.entry + 1,
+            state.at_s,
+            [(DEAD_LETTERS, 0, table.num_rows)],
+            written.appended,
+            counts,
+            schemas={schema_id(table.schema): encode_schema(table.schema)},
+        )
+        state.apply(entry)
+        base.write(entry)
+    return table.num_rows - len(stay), len(stay)
+
+
+def _schemas_of(state: LedgerState, operator: str) -> set[str]:
+    """Of what waits for an operator; anything that the ledger knows, when nothing does."""
+    waiting: set[str] = {piece.schema for queue in state.lanes_of(operator).values() for piece in queue.slices}
+    return waiting or set(state.schemas)

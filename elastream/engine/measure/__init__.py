@@ -1,0 +1,1 @@
+"""Receipts enter; observations and the record of a run leave."""

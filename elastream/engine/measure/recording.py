@@ -1,0 +1,120 @@
+"""From ticks to the record that a report is made of."""
+
+import math
+
+from elastream.control import JournalEntry, Observation
+from elastream.engine.handle import RunHandle
+from elastream.engine.tick.ports import Tick
+from elastream.lanes import Audit, OperatorCounts
+from elastream.scoring import Events, Record, Rescale, Sample
+from elastream.scoring.balance import load_ratio, load_sample
+from elastream.scoring.latency import Latencies
+from elastream.topology import Kind
+
+SAMPLE_S = 0.1
+"""Ticks are added up to samples of about this length: there are hundreds a second."""
+
+
+class Recorder:
+    """Listens to a handle and writes down what happens."""
+
+    def __init__(self, handle: RunHandle) -> None:
+        graph = handle.graph
+        self._operators = [operator.name for operator in graph.operators]
+        self.record = Record(graph.name, tuple(source.name for source in graph.sources))
+        self.record.pools = {o.name: o.replicas.most for o in graph.served if o.kind is not Kind.OUTPUT}
+        self.record.policy, self.record.interval_s = handle.policy, handle.td_s
+        self._q_size = handle.settings.q_size
+        self.reasons: dict[str, str] = {}
+        """Why the next change of an operator's replicas happens; whoever asks for it says so here."""
+        self._start_s: float | None = None
+        self._began_s = 0.0
+        self._replicas: dict[str, int] = {}
+        self._counts: dict[str, OperatorCounts] = {}
+        self._latencies = Latencies()
+        self._applying = 0
+        handle.subscribe(self.add)
+        handle.on_decision(self.decided)
+
+    def add(self, tick: Tick) -> None:
+        if self._start_s is None:
+            # The run begins when the first tick is over.
+            self._start_s = self._began_s = tick.ended_s
+            self._replicas = dict(tick.replicas)
+            return
+        record, t_s, seconds = self.record, tick.ended_s - self._start_s, tick.ended_s - tick.started_s
+        record.tick_ms.append(seconds * 1e3)
+        for name, counts in tick.result.counts.items():
+            self._counts.setdefault(name, OperatorCounts()).add(counts)
+        self._latencies.merge(tick.result.latencies)
+        changed = {name: size for name, size in tick.replicas.items() if size != self._replicas.get(name, size)}
+        for name, size in changed.items():
+            record.rescales.append(Rescale(t_s, name, self._replicas[name], size, self.reasons.pop(name, "asked for")))
+        if self._applying:
+            self._applying -= 1
+            record.rescale_ticks_ms[-1] = max(record.rescale_ticks_ms[-1], seconds * 1e3)
+        if changed:
+            # This tick committed the change; works of the next ones route by it and serve the new lanes.
+            record.rescale_ticks_ms.append(seconds * 1e3)
+            self._applying = 2
+            self._replicas = dict(tick.replicas)
+        if changed or tick.ended_s - self._began_s >= SAMPLE_S:
+            self._end_sample(tick, t_s)
+
+    def _end_sample(self, tick: Tick, t_s: float) -> None:
+        record, seconds = self.record, tick.ended_s - self._began_s
+        record.latencies.merge(self._latencies)
+        record.latency_line.add(t_s, self._latencies)
+        for name in self._operators:
+            counts = self._counts.get(name) or OperatorCounts()
+            is_source = name in record.sources
+            record.series.add(
+                name,
+                Sample(
+                    t_s,
+                    seconds,
+                    counts.processed if is_source else counts.received,
+                    counts.processed,
+                    counts.dropped,
+                    tick.queued.get(name, 0),
+                    tick.replicas.get(name, 1),
+                    counts.busy_s,
+                    counts.entered,
+                    counts.finished,
+                ),
+            )
+        self._began_s, self._counts, self._latencies = tick.ended_s, {}, Latencies()
+
+    def decided(self, entry: JournalEntry) -> None:
+        """Keep the words: those of a change go with it when it takes effect. And how loaded the replicas are."""
+        observation = entry.observation
+        t_s = observation.ended_s - (self._start_s or observation.ended_s)
+        ratios = load_ratios(observation, self._q_size, self.record.interval_s)
+        if ratios:
+            self.record.loads.append(load_sample(t_s, ratios))
+        if entry.error:
+            self.record.remarks.append((t_s, "error", entry.error))
+        for decision in entry.decisions:
+            if decision.rescales:
+                self.reasons[decision.operator] = decision.words
+            said = f"{decision.operator}: {decision.before} -> {decision.after}  {decision.words}"
+            if decision.asked != decision.before:
+                self.record.remarks.append((t_s, "rescale" if decision.rescales else "veto", said))
+
+
+def load_ratios(observation: Observation, q_size: int | None, interval_s: float) -> list[float]:
+    """What waits in front of each active replica, against its queue's bound.
+
+    A queue without one is full when the replica cannot serve it in the next interval.
+    """
+    ratios = []
+    for operator in observation.operators.values():
+        if operator.role != "operator":
+            continue
+        serves = interval_s / operator.service_seconds if operator.service_seconds else math.inf
+        ratios += [load_ratio(lane.queued, q_size or serves) for lane in operator.lanes if lane.active]
+    return ratios
+
+
+def events_of(audit: Audit) -> Events:
+    return Events(audit.entered, audit.finished, audit.dropped, audit.queued, audit.duplicates)

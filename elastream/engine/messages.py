@@ -1,0 +1,226 @@
+"""Messages between the driver and hosts: typed, checked when they are read, MessagePack on the wire.
+
+The driver says `Welcome` once, then `Routing` whenever lanes are switched on or off, and `Works`. A host says `Ready` once and
+then `Receipts`. The same works and receipts travel between the driver and the tasks of the edges.
+"""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from elastream import errors
+from elastream.errors import ElastreamError
+from elastream.lanes.segments import Appended, SchemaId, Slice
+
+VERSION = 4
+"""Both sides are of one installation, but a cluster may have an old one on some machine."""
+
+
+class Loads(NamedTuple):
+    """For an edge that is routed by load: that of each active lane, and what a tuple adds to it."""
+
+    grouping: str
+    target: str
+    load: list[float]
+    cost: float
+
+
+class LaneRows(NamedTuple):
+    """Tuples at the head of one lane."""
+
+    lane: int
+    first: int
+    """How many tuples of the lane were consumed before them."""
+    slices: list[Slice]
+
+
+class LaneWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="lane"):
+    """Serve these tuples of some lanes of one operator, one lane after another."""
+
+    id: int
+    operator: str
+    lanes: list[LaneRows]
+    planned_s: float
+    budget_s: float
+    """The clock ends the work after this long, at the end of a chunk; 0: it does not."""
+    chunk: int
+    """How many tuples to serve between two looks at the clock, to begin with."""
+    computes: bool
+    """True: in the host's computing seat, one such work at a time. False: in a seat of its own, beside all others."""
+    turn: int
+    """Where dealing out begins: a number that differs from work to work."""
+    t_out_s: float | None = None
+    queued: dict[str, list[int]] = {}
+    """Per target that wants to know, how many tuples wait in its active lanes."""
+    loads: list[Loads] = []
+    bury: str = ""
+    """Not empty: do not serve them, put them into the dead letters with this error."""
+    proven: bool = False
+    """True when the operator has given what it declared before: what it gives otherwise now is the fault of a tuple."""
+
+
+class SourceWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="source"):
+    """Make the tuples `first` to `stop - 1` of a replay."""
+
+    id: int
+    source: str
+    part: int
+    first: int
+    stop: int
+    origin_s: float
+    ends_s: list[float]
+    """The part of the workload in which these tuples are: where its steps end, and how many tuples are due by then."""
+    counts: list[float]
+    turn: int
+    queued: dict[str, list[int]] = {}
+    loads: list[Loads] = []
+
+
+class TimeWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="time"):
+    """Time the operators with a few tuples of the sources, and throw away what they make."""
+
+    id: int
+    totals: dict[str, int]
+    """How many tuples each replay has."""
+    seconds: float
+
+
+Work = LaneWork | SourceWork | TimeWork
+
+
+class Routing(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="routing"):
+    """How many lanes of each operator receive: lanes 0 to that number."""
+
+    sizes: dict[str, int]
+
+
+class Works(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="works"):
+    """What a host shall do next, in this order where works share a seat."""
+
+    works: list[Work]
+
+
+class Welcome(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="welcome"):
+    """The driver takes a host on."""
+
+    schemas: dict[SchemaId, str]
+    """Those that slices may name."""
+
+
+class End(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="end"):
+    """No work will come any more."""
+
+
+ToHost = Routing | Works | Welcome | End
+
+
+class LaneReceipt(msgspec.Struct, array_like=True, gc=False):
+    """What one operator did with the tuples of one lane. Chained operators have one each, on their head's lane."""
+
+    operator: str
+    lane: int
+    consumed: int = 0
+    """Tuples taken from the lane; 0 for sources and chained operators."""
+    processed: int = 0
+    emitted: int = 0
+    """Tuples that left the function."""
+    failed: int = 0
+    late: int = 0
+    finished: int = 0
+    busy_s: float = 0.0
+    cpu_s: float = 0.0
+
+
+class SourceReceipt(NamedTuple):
+    """How far a replay has been read."""
+
+    source: str
+    part: int
+    first: int
+    stop: int
+
+
+class LatencyCounts(NamedTuple):
+    """Latencies of the tuples that finished: counts by bucket, and the exact sum and maximum."""
+
+    buckets: dict[int, int]
+    sum_s: float
+    max_s: float
+
+
+class Problem(NamedTuple):
+    """Why nothing came of a work: a type from `elastream.errors`, and its message."""
+
+    kind: str
+    message: str
+
+
+class Receipt(msgspec.Struct, array_like=True, gc=False):
+    """What one work did. Nothing of it counts until the driver commits it."""
+
+    work: int
+    operators: list[LaneReceipt] = []
+    sources: list[SourceReceipt] = []
+    appended: list[Appended] = []
+    latencies: LatencyCounts | None = None
+    memories: dict[str, dict[str, Any]] = {}
+    """Per streaming source whose rows may come again, which of them came."""
+    timed: dict[str, float] | None = None
+    """The answer to `TimeWork`: seconds per tuple."""
+    problem: Problem | None = None
+
+    @property
+    def head(self) -> str:
+        """The operator whose chain this was."""
+        return self.operators[0].operator if self.operators else ""
+
+
+class Receipts(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="receipts"):
+    """Works that are done, and segment files that the host has ended."""
+
+    receipts: list[Receipt]
+    ended: list[str] = []
+
+
+class Ready(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="ready"):
+    """A host begins. A process that is started again has another incarnation."""
+
+    host: int
+    incarnation: str
+    pid: int
+    machine: str
+    executor: str = ""
+    """Which of the executors on its machine it belongs to."""
+    version: int = VERSION
+
+
+ToDriver = Ready | Receipts
+
+encode = msgspec.msgpack.Encoder().encode
+decode_to_host = msgspec.msgpack.Decoder(ToHost).decode
+decode_receipt = msgspec.msgpack.Decoder(Receipt).decode
+decode_work = msgspec.msgpack.Decoder(LaneWork).decode
+_decode_to_driver = msgspec.msgpack.Decoder(ToDriver).decode
+
+
+def decode_to_driver(data: bytes) -> ToDriver:
+    """Raises `msgspec.DecodeError` with one line, also where msgspec lets another error through."""
+    try:
+        message: ToDriver = _decode_to_driver(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(" ".join(str(error).split())) from None
+    return message
+
+
+_KINDS = {
+    kind.__name__: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, ElastreamError)
+}
+
+
+def problem_of(error: ElastreamError) -> Problem:
+    return Problem(type(error).__name__, str(error))
+
+
+def error_of(problem: Problem) -> ElastreamError:
+    """The error that a work met, to be raised in the driver."""
+    return _KINDS.get(problem.kind, ElastreamError)(problem.message)

@@ -1,0 +1,1 @@
+"""Spark itself: the session, its executors, jars and errors."""

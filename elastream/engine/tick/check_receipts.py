@@ -1,0 +1,54 @@
+"""What a receipt may say: a host that says anything else is not one of ours any more, and is replaced."""
+
+from elastream.engine.messages import LaneReceipt, Receipt
+from elastream.engine.tick.planner import UnderWay
+from elastream.engine.worker.dead_letters import DEAD_LETTERS
+from elastream.lanes.state import LedgerState
+from elastream.topology import Graph
+
+
+class ReceiptCheck:
+    """For one graph."""
+
+    def __init__(self, graph: Graph, state: LedgerState) -> None:
+        self._state = state
+        heads = (*graph.sources, *graph.served)
+        self._members: dict[str, set[str]] = {head.name: {m.name for m in graph.chain(head.name)} for head in heads}
+        self._targets: dict[str, set[str]] = {
+            head.name: {edge.target for edge in graph.edges_leaving(head.name)} | {DEAD_LETTERS} for head in heads
+        }
+
+    def problem(self, work: UnderWay, receipt: Receipt) -> str | None:
+        """Why this cannot be what came of that work; None when it can."""
+        if receipt.problem is not None or receipt.timed is not None:
+            return None
+        members, targets = self._members.get(work.operator, set()), self._targets.get(work.operator, set())
+        lanes = {lane.lane: rows for lane, rows in work.lanes.items()}
+        if work.source is not None:
+            lanes = {work.source.part: 0}
+        if receipt.operators and receipt.head != work.operator:
+            return f"a receipt of {receipt.head!r} for a work of {work.operator!r}"
+        for lane in receipt.operators:
+            if lane.operator not in members or lane.lane not in lanes:
+                return f"replica {lane.lane} of {lane.operator!r}, which it was not given"
+            if min(_counts(lane)) < 0 or lane.consumed > lanes[lane.lane]:
+                return f"counts of {lane.operator!r} that cannot be"
+        for piece in receipt.appended:
+            if piece.operator not in targets or piece.lane < 0 or piece.slice.rows < 1 or piece.slice.first < 0:
+                return f"tuples for {piece.operator!r}, where none of them go"
+            if piece.slice.schema not in self._state.schemas:
+                return f"columns {piece.slice.schema!r} that nobody knows"
+        return None
+
+
+def _counts(lane: LaneReceipt) -> tuple[float, ...]:
+    return (
+        lane.consumed,
+        lane.processed,
+        lane.emitted,
+        lane.failed,
+        lane.late,
+        lane.finished,
+        lane.busy_s,
+        lane.cpu_s,
+    )

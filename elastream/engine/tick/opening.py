@@ -1,0 +1,93 @@
+"""The first entry of a run: a new base begins, an old one goes on where it was."""
+
+import pyarrow as pa
+
+from elastream import rules
+from elastream.engine.worker.context import encoded_schemas, schemas_of
+from elastream.engine.worker.dead_letters import DEAD_LETTERS
+from elastream.errors import SettingError
+from elastream.lanes.counts import OperatorCounts
+from elastream.lanes.segments import decode_schema
+from elastream.lanes.state import Entry, LedgerState
+from elastream.topology import DUE, Graph, Kind, stored
+from elastream.workload.replay import Replay
+
+
+def first_entry(
+    graph: Graph, state: LedgerState, discard: tuple[str, ...], base: str, start: int | None, wall_s: float
+) -> Entry:
+    """Operators keep the lanes of their name; nobody's tuples are forgotten silently.
+
+    A new run's operators begin with `start` replicas, or as many of these as they may have.
+    """
+    _refuse_changes(graph, state, discard, base)
+    consumed, counts = _dropped(state, discard)
+    outputs: list[str] = [operator.name for operator in graph.operators if operator.kind is Kind.OUTPUT]
+    return Entry(
+        state.entry + 1,
+        wall_s,
+        consumed,
+        counts=counts,
+        sizes={operator.name: _size(graph, operator.name, state, start) for operator in graph.served},
+        schemas={key: text for key, text in encoded_schemas(graph).items() if key not in state.schemas},
+        outputs=outputs,
+    )
+
+
+def _refuse_changes(graph: Graph, state: LedgerState, discard: tuple[str, ...], base: str) -> None:
+    """What waits must be for the same kind of operator with the same columns, or be discarded; sources go on as what they were."""
+    expected, _ = schemas_of(graph)
+    for name in sorted({lane.operator for lane, queue in state.lanes.items() if len(queue)} - {*discard, DEAD_LETTERS}):
+        here = graph[name] if name in graph else None  # noqa: SIM401 - a graph is no dict
+        was = "output" if name in state.outputs else "operator"
+        now = "output" if here is not None and here.kind is Kind.OUTPUT else "operator"
+        way_out = (
+            f"put it back until they are {'read' if was == 'output' else 'served'}, or run with discard=({name!r},)"
+        )
+        waiting = f"base {base}: {state.queued(name)} tuples wait for {was} {name!r}"
+        if here is None or here.chained or here.kind is Kind.SOURCE:
+            raise SettingError(f"{waiting}, which this topology does not have; {way_out}")
+        if was != now:
+            raise SettingError(f"{waiting}, which is an {now} now; {way_out}")
+        for schema in {piece.schema for queue in state.lanes_of(name).values() for piece in queue.slices}:
+            if schema != expected[name]:
+                before, after = decode_schema(state.schemas[schema]), stored(graph.input_schema(name))
+                raise SettingError(
+                    f"{waiting} with columns {columns(before)}, and now it takes {columns(after)}; {way_out}"
+                )
+    for source in graph.sources:
+        known = state.sources.get(source.name)
+        if known is not None and isinstance(source.source, Replay) is not ("origin_s" in known):
+            was, now = ("replay", "stream") if "origin_s" in known else ("stream", "replay")
+            raise SettingError(
+                f"base {base}: source {source.name!r} was a {was} and is a {now} now; give it another name, or begin with a new base"
+            )
+
+
+def columns(schema: pa.Schema) -> str:
+    """As a user declares them."""
+    return ", ".join(f"{field.name} {field.type}" for field in schema if field.name != DUE)
+
+
+def _dropped(
+    state: LedgerState, names: tuple[str, ...]
+) -> tuple[list[tuple[str, int, int]], dict[str, OperatorCounts]]:
+    """Everything that waits for these operators is dropped, and counted; what waits to be read has finished before."""
+    consumed: list[tuple[str, int, int]] = []
+    counts: dict[str, OperatorCounts] = {}
+    for lane, queue in state.lanes.items():
+        if lane.operator in names and len(queue):
+            consumed.append((lane.operator, lane.lane, len(queue)))
+            if lane.operator not in (*state.outputs, DEAD_LETTERS):
+                counts.setdefault(lane.operator, OperatorCounts()).overflowed += len(queue)
+    return consumed, counts
+
+
+def _size(graph: Graph, name: str, state: LedgerState, start: int | None) -> int:
+    replicas = graph[name].replicas
+    known = state.sizes.get(name)
+    if state.entry < 0:
+        return rules.first_size(replicas.least, replicas.most, replicas.start, start)
+    if known is None:
+        return replicas.start
+    return min(max(known, replicas.least), replicas.most)

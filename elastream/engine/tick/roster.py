@@ -1,0 +1,123 @@
+"""The hosts that are there: which works each has, and where lanes live."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from elastream import rules
+from elastream.lanes.segments import LaneId
+
+
+@dataclass
+class Seats:
+    """One host, and the works it has."""
+
+    host: int
+    incarnation: str
+    pid: int = 0
+    machine: str = ""
+    executor: str = ""
+    computing: int = 0
+    works: set[int] = field(default_factory=set)
+    alone: bool = False
+    """True while it has a work that must have the host for itself."""
+
+
+class Roster:
+    """Hosts by number, and the home of every lane. A lane keeps its home while both live and the home is not crowded."""
+
+    def __init__(self) -> None:
+        self.hosts: dict[int, Seats] = {}
+        self._homes: dict[LaneId, int] = {}
+        self._lanes: Counter[int] = Counter()
+        """Per host, how many lanes live there."""
+        self._shares: Counter[tuple[str, int]] = Counter()
+        """The same per operator and host."""
+
+    def came(self, seats: Seats) -> None:
+        self.hosts[seats.host] = seats
+
+    def went(self, host: int) -> Seats | None:
+        for lane in [lane for lane, home in self._homes.items() if home == host]:
+            self._leave(lane)
+        return self.hosts.pop(host, None)
+
+    def home(self, lane: LaneId) -> int | None:
+        return self._homes.get(lane)
+
+    def seat(self, lane: LaneId, computes: bool) -> Seats | None:
+        """The host that shall serve a lane now; None while all that could are busy."""
+        home = self.hosts.get(self._homes.get(lane, -1))
+        if home is None or home.alone:
+            home = self._best(lane.operator)
+            if home is None:
+                return None
+        if not computes:
+            return self._moved(lane, home) if len(home.works) < rules.MOST_WAITING else None
+        if home.computing:
+            idle = next((seats for seats in self.hosts.values() if not seats.computing and not seats.alone), None)
+            if idle is not None:
+                home = idle
+        return self._moved(lane, home) if home.computing < rules.DEPTH else None
+
+    def lonely(self) -> Seats | None:
+        """A host that has nothing to do and gets nothing else, for a work that must be alone; None until one is empty."""
+        chosen = next((seats for seats in self.hosts.values() if seats.alone), None)
+        if chosen is None:
+            chosen = min(self.hosts.values(), key=lambda seats: (len(seats.works), seats.host), default=None)
+            if chosen is None:
+                return None
+            chosen.alone = True
+        return None if chosen.works else chosen
+
+    def rejoin(self) -> None:
+        """No work must be alone any more."""
+        for seats in self.hosts.values():
+            seats.alone = False
+
+    def spread(self, lanes: Iterable[LaneId]) -> None:
+        """Hosts have come or gone: give a home to every lane, and move as few of the others as an even share needs."""
+        by_operator: dict[str, list[LaneId]] = {}
+        for lane in sorted(lanes) if self.hosts else ():
+            by_operator.setdefault(lane.operator, []).append(lane)
+        for operator, found in by_operator.items():
+            for lane in found:
+                if lane not in self._homes:
+                    self._moved(lane, self.hosts[min(self.hosts, key=lambda host: self._crowd(operator, host))])
+            self._even_out(operator, found)
+
+    def _even_out(self, operator: str, lanes: list[LaneId]) -> None:
+        while True:
+            emptiest = min(self.hosts, key=lambda host: self._crowd(operator, host))
+            fullest = max(self.hosts, key=lambda host: self._crowd(operator, host))
+            if self._shares[operator, fullest] - self._shares[operator, emptiest] <= 1:
+                return
+            # The first lanes are the active ones.
+            lane = next(lane for lane in lanes if self._homes[lane] == fullest)
+            self._moved(lane, self.hosts[emptiest])
+
+    def _best(self, operator: str) -> Seats | None:
+        """The home for one more lane of an operator."""
+        free = [host for host, seats in self.hosts.items() if not seats.alone]
+        chosen = min(free, key=lambda host: self._crowd(operator, host), default=None)
+        return None if chosen is None else self.hosts[chosen]
+
+    def _crowd(self, operator: str, host: int) -> tuple[int, int, int, int]:
+        """Lanes of an operator in a host, then those in its executor, then all lanes of the host."""
+        executor = self.hosts[host].executor
+        beside = sum(self._shares[operator, other] for other, seats in self.hosts.items() if seats.executor == executor)
+        return self._shares[operator, host], beside, self._lanes[host], host
+
+    def _moved(self, lane: LaneId, seats: Seats) -> Seats:
+        if self._homes.get(lane) != seats.host:
+            self._leave(lane)
+            self._homes[lane] = seats.host
+            self._lanes[seats.host] += 1
+            self._shares[lane.operator, seats.host] += 1
+        return seats
+
+    def _leave(self, lane: LaneId) -> None:
+        home = self._homes.pop(lane, None)
+        if home is not None:
+            self._lanes[home] -= 1
+            self._shares[lane.operator, home] -= 1

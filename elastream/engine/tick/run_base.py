@@ -1,0 +1,109 @@
+"""The base directory of a run: holds its lease, writes entries, deletes segments nobody needs."""
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from elastream.engine.worker.dead_letters import DEAD_LETTERS
+from elastream.errors import BaseUnusable
+from elastream.lanes.cleanup import SegmentCleanup
+from elastream.lanes.lease import BaseLease
+from elastream.lanes.ledger import Ledger
+from elastream.lanes.readers import acknowledged
+from elastream.lanes.segments import LaneId
+from elastream.lanes.state import Entry, LedgerState
+from elastream.lanes.store import Store
+
+ACKNOWLEDGE_S = 2.0
+"""Between two looks at how far the readers of outputs have come."""
+
+
+MOST_LETTERS = 100_000
+"""Dead letters that a base keeps; they are counted for ever."""
+
+log = logging.getLogger("elastream.tick")
+
+
+class RunBase:
+    """Of one run. `state` is what the ledger says; the tick applies an entry to it and then writes that entry here."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.state = LedgerState()
+        self.cleanup = SegmentCleanup(store)
+        self._lease = BaseLease(store)
+        self._ledger = Ledger(store)
+        self._looked_s = 0.0
+
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """Take the base and read the ledger; the block checks it. The base is let go when the block fails.
+
+        A base that is refused is left as it was: the new epoch begins after the block.
+        """
+        self._lease.acquire()
+        try:
+            self.store.remove_unfinished("ledger")
+            self.store.remove_unfinished("segments")
+            self.state = self._ledger.load()
+            yield
+            self._ledger.begin(self.state)
+            self.cleanup.sweep(self.state, self.state.entry + 1)
+        except OSError as error:
+            self.close()
+            raise BaseUnusable(f"base {self.store}: cannot be read and written: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, entry: Entry) -> None:
+        """The commit. The entry has been applied to the state already: when this raises, the run is over."""
+        try:
+            self._ledger.commit(entry)
+        except OSError as error:
+            raise BaseUnusable(
+                f"base {self.store}: entry {entry.number} could not be written: {error}; nothing of it was applied: "
+                "make room or mend the permissions, then start again with the same base"
+            ) from error
+        self._after_commit()
+
+    def _after_commit(self) -> None:
+        """After a commit: make sure that the base is still ours, and begin a new log when the last has become long."""
+        try:
+            self._lease.confirm()
+            self._ledger.tidy(self.state)
+        except OSError as error:
+            raise BaseUnusable(
+                f"base {self.store}: a new log could not be begun: {error}; all up to entry {self.state.entry} is committed: make room "
+                "or mend the permissions, then start again with the same base"
+            ) from error
+
+    def keep(self) -> None:
+        """Called in every turn: the lease is kept also while nothing is written."""
+        try:
+            self._lease.keep()
+        except OSError as error:
+            raise BaseUnusable(f"base {self.store}: its lease could not be kept: {error}") from error
+
+    def read_from_outside(self, outputs: Iterable[str], now: float) -> list[tuple[str, int, int]]:
+        """What all readers of an output have read may go; looked at now and then."""
+        if now - self._looked_s < ACKNOWLEDGE_S:
+            return []
+        self._looked_s = now
+        read = []
+        for name in (*outputs, DEAD_LETTERS):
+            queue = self.state.lanes.get(LaneId(name, 0))
+            if queue is None or not len(queue):
+                continue
+            position = acknowledged(self.store, name)
+            gone = 0 if position is None else max(0, min(position, queue.appended) - queue.consumed)
+            if name == DEAD_LETTERS and len(queue) - gone > MOST_LETTERS:
+                log.warning("more than %d dead letters wait; the oldest are removed", MOST_LETTERS)
+                gone = len(queue) - MOST_LETTERS
+            if gone:
+                read.append((name, 0, gone))
+        return read
+
+    def close(self) -> None:
+        self._ledger.close()
+        self._lease.release()

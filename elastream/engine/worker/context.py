@@ -1,0 +1,103 @@
+"""What a process needs to do works: the program, the schemas of its lanes, and its segment files."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from elastream.engine.worker.dead_letters import DEAD_LETTER_SCHEMA, DEAD_LETTERS, Failure
+from elastream.engine.worker.program import Program
+from elastream.errors import OperatorFailed
+from elastream.lanes.segment_files import BatchCache, SegmentReader, SegmentWriter
+from elastream.lanes.segments import SchemaId, decode_schema, encode_schema, schema_id
+from elastream.lanes.store import Store
+from elastream.topology import Edge, Graph, Kind, Operator, stored
+
+
+@dataclass(frozen=True)
+class Chain:
+    """An operator and what is chained to it: they run in one work."""
+
+    members: tuple[Operator, ...]
+    edges: tuple[Edge, ...]
+    """Over which the tuples that leave it go to lanes."""
+
+    @property
+    def ends(self) -> bool:
+        """True when it ends in a sink."""
+        return self.members[-1].kind is Kind.SINK
+
+
+@dataclass
+class WorkerContext:
+    """Of one process. Several threads do works with it at the same time."""
+
+    program: Program
+    store: Store
+    writer: SegmentWriter
+    reader: SegmentReader
+    schemas: dict[SchemaId, pa.Schema] = field(default_factory=dict)
+    """Those that slices may name."""
+    lane_schemas: dict[str, SchemaId] = field(default_factory=dict)
+    """Per operator with lanes, the columns of what waits in them."""
+    chains: dict[str, Chain] = field(default_factory=dict)
+    kept: frozenset[str] = frozenset()
+    """Operators whose lanes are read from outside."""
+
+    wall_s: Callable[[], float] = time.time
+    """Seconds since 1970, by which latencies are reckoned."""
+    proven: set[str] = field(default_factory=set)
+    """Operators that have given what they declared, here."""
+
+    @property
+    def graph(self) -> Graph:
+        return self.program.graph
+
+    def learn(self, schemas: dict[SchemaId, str]) -> None:
+        """Schemas that the ledger has: tuples of an earlier topology may wait."""
+        for key, text in schemas.items():
+            if key not in self.schemas:
+                self.schemas[key] = decode_schema(text)
+
+    def judge(self, operator: str, rows: int, failures: Sequence[Failure]) -> None:
+        """Raise when an operator that has never kept to its declaration does not now: that is no tuple's fault."""
+        if rows:
+            self.proven.add(operator)
+        elif operator not in self.proven:
+            wrong = next((failure for failure in failures if failure.undeclared), None)
+            if wrong is not None:
+                raise OperatorFailed(wrong.error)
+
+
+def make_context(program: Program, store: Store, prefix: str, *, cached: bool) -> WorkerContext:
+    """`prefix` is how the names of its segments begin; `cached`: lanes that it writes may be read in this process."""
+    cache = BatchCache() if cached else None
+    graph = program.graph
+    lane_schemas, schemas = schemas_of(graph)
+    heads = [operator for operator in graph.operators if not operator.chained and operator.kind is not Kind.OUTPUT]
+    outputs = [operator.name for operator in graph.operators if operator.kind is Kind.OUTPUT]
+    return WorkerContext(
+        program,
+        store,
+        SegmentWriter(store, prefix, appends=program.appends, cache=cache),
+        SegmentReader(store, cache),
+        schemas,
+        lane_schemas,
+        {head.name: Chain(graph.chain(head.name), graph.edges_leaving(head.name)) for head in heads},
+        frozenset((*outputs, DEAD_LETTERS)),
+    )
+
+
+def schemas_of(graph: Graph) -> tuple[dict[str, SchemaId], dict[SchemaId, pa.Schema]]:
+    """Per operator with lanes the id of its schema, and the schemas: driver and hosts know them from the graph alone."""
+    found: dict[str, pa.Schema] = {
+        operator.name: stored(graph.input_schema(operator.name)) for operator in graph.served
+    }
+    found[DEAD_LETTERS] = stored(DEAD_LETTER_SCHEMA)
+    ids: dict[str, SchemaId] = {name: schema_id(schema) for name, schema in found.items()}
+    return ids, {ids[name]: schema for name, schema in found.items()}
+
+
+def encoded_schemas(graph: Graph) -> dict[SchemaId, str]:
+    return {key: encode_schema(schema) for key, schema in schemas_of(graph)[1].items()}

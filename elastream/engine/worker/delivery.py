@@ -1,0 +1,14 @@
+"""The rows that a sink is given."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Which rows a sink gets. After a crash the same rows come under the same id."""
+
+    id: str
+    operator: str
+    replica: int
+    first: int
+    """How many tuples this replica had taken before them, since the base began."""

@@ -1,0 +1,155 @@
+"""Inside a host: works come over a socket, seats do them, receipts go back.
+
+A host has one computing seat, for Python runs one thread at a time, and as many others as works wait in it at once. The main
+thread reads the socket; each seat sends its own receipts.
+"""
+
+import os
+import socket
+import sys
+import threading
+import time
+import traceback
+import uuid
+from collections.abc import Callable
+
+from elastream import rules
+from elastream.engine import messages, wire
+from elastream.engine.messages import LaneWork, Receipt, Receipts, Routing, SourceWork, TimeWork, Welcome, Work, Works
+from elastream.engine.threads import DaemonPool
+from elastream.engine.worker.base_id import check_base
+from elastream.engine.worker.context import WorkerContext, make_context
+from elastream.engine.worker.program import Program
+from elastream.engine.worker.run_work import run_work
+from elastream.engine.worker.service_times import time_operators
+from elastream.errors import ElastreamError, RunFailed
+from elastream.lanes.store import Store
+
+PATIENCE_S = 0.5
+"""How long seats may go on when the driver has ended the connection: what they do will not count."""
+
+CONNECT_S = 5.0
+
+Address = tuple[str, int]
+
+
+def serve_as_host(
+    number: int,
+    address: Address,
+    secret: bytes,
+    program: Program,
+    store: Store,
+    abandon: Callable[[], object] = lambda: os._exit(0),
+) -> None:
+    """Be a host until the driver ends the connection. A driver that is gone has no use for one.
+
+    `abandon` is called when a seat does not come back: threads cannot be ended, processes can.
+    """
+    try:
+        connection = socket.create_connection(address, timeout=CONNECT_S)
+    except OSError:
+        return
+    with connection:
+        try:
+            wire.greet_as_host(connection, secret)
+        except OSError:
+            return
+        connection.settimeout(None)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        host = Host(number, connection, program, store)
+        try:
+            host.run()
+        finally:
+            if not host.close():
+                abandon()
+
+
+class Host:
+    """One process, or one thread in a test."""
+
+    def __init__(self, number: int, connection: socket.socket, program: Program, store: Store) -> None:
+        self.incarnation = f"h{uuid.uuid4().hex[:11]}"
+        self._number = number
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._program = program
+        self._store = store
+        self._context: WorkerContext | None = None
+        self._computing = DaemonPool(1, "elastream-computing")
+        self._waiting = DaemonPool(rules.MOST_WAITING, "elastream-waiting")
+        self._under_way = 0
+        self._count = threading.Lock()
+
+    def run(self) -> None:
+        """Read messages until the connection ends."""
+        check_base(self._store, self._program.base_id)
+        machine = socket.gethostname()
+        # All Python workers of an executor have the same parent.
+        ready = messages.Ready(self._number, self.incarnation, os.getpid(), machine, f"{machine}/{os.getppid()}")
+        self._send(messages.encode(ready))
+        sizes: dict[str, int] = {}
+        while (frame := wire.read_frame(self._connection)) is not None:
+            message = messages.decode_to_host(frame)
+            if isinstance(message, Works):
+                for work in message.works:
+                    self._seat(work, sizes)
+            elif isinstance(message, Routing):
+                sizes = message.sizes
+            elif isinstance(message, Welcome):
+                self._context = make_context(self._program, self._store, self.incarnation, cached=True)
+                self._context.learn(message.schemas)
+            else:
+                return
+
+    def close(self) -> bool:
+        """Let go of everything; False when a seat is still busy after a while."""
+        self._computing.close()
+        self._waiting.close()
+        until = time.monotonic() + PATIENCE_S
+        while self._under_way and time.monotonic() < until:
+            time.sleep(0.01)
+        if self._context is not None:
+            self._context.writer.close()
+            self._context.reader.close()
+        return not self._under_way
+
+    def _seat(self, work: Work, sizes: dict[str, int]) -> None:
+        waits = isinstance(work, LaneWork) and not work.computes
+        (self._waiting if waits else self._computing).submit(lambda: self._do(work, sizes))
+
+    def _do(self, work: Work, sizes: dict[str, int]) -> None:
+        assert self._context is not None
+        with self._count:
+            self._under_way += 1
+        written = None
+        try:
+            if isinstance(work, TimeWork):
+                receipt = Receipt(work.id, timed=time_operators(self._context.graph, work.totals, work.seconds))
+            else:
+                receipt, written = run_work(self._context, sizes, work)
+        except BaseException as error:
+            receipt = Receipt(work.id, problem=messages.problem_of(_unexpected(work, error)))
+        # Operators that print are heard at once, and not when the host ends.
+        sys.stdout.flush()
+        try:
+            self._send(messages.encode(Receipts([receipt], self._context.writer.ended())))
+        except OSError:
+            # The driver is gone; the main thread sees it too.
+            pass
+        finally:
+            if written is not None:
+                self._context.writer.release(written)
+            with self._count:
+                self._under_way -= 1
+
+    def _send(self, message: bytes) -> None:
+        data = wire.framed(message)
+        with self._sending:
+            self._connection.sendall(data)
+
+
+def _unexpected(work: LaneWork | SourceWork | TimeWork, error: BaseException) -> ElastreamError:
+    if isinstance(error, ElastreamError):
+        return error
+    what = f"operator {work.operator!r}" if isinstance(work, LaneWork) else "a source"
+    return RunFailed(f"{what}: the host met a defect: {''.join(traceback.format_exception(error))[-1500:]}")

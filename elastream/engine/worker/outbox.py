@@ -1,0 +1,66 @@
+"""The outbox of a work: rows are shared out by the grouping of an edge, and written together at the end."""
+
+from collections import Counter
+
+import pyarrow as pa
+
+from elastream.engine.messages import Loads
+from elastream.engine.worker.context import WorkerContext
+from elastream.errors import BaseUnusable
+from elastream.lanes.segment_files import Written
+from elastream.lanes.segments import LaneId
+from elastream.routing import Sender, Snapshot, split
+from elastream.topology import Edge
+
+
+class Outbox:
+    """Collects, over one work, what goes to which lane."""
+
+    def __init__(self, sizes: dict[str, int], turn: int, queued: dict[str, list[int]], loads: list[Loads]) -> None:
+        self._sizes = sizes
+        self._turn = turn
+        self._queued = queued
+        self._loads = {(load.grouping, load.target): load for load in loads}
+        self._out: dict[LaneId, list[pa.RecordBatch]] = {}
+        self._given: Counter[LaneId] = Counter()
+        self._turns: dict[str, int] = {}
+
+    def put(self, lane: LaneId, batch: pa.RecordBatch) -> None:
+        self._out.setdefault(lane, []).append(batch)
+
+    def route(self, edge: Edge, batch: pa.RecordBatch, sender: int) -> None:
+        """Share the rows out among the lanes behind an edge."""
+        target = edge.target
+        # Each batch goes on where the one before ended: what is over must not always go to the same lanes.
+        turn = self._turns.get(target, self._turn + sender)
+        self._turns[target] = turn + batch.num_rows
+        parts = split(edge.grouping, batch, self._snapshot(edge), Sender(sender, turn))
+        counts = (edge.grouping.kind, target) in self._loads
+        for number, rows in parts.items():
+            lane = LaneId(target, number)
+            self.put(lane, rows)
+            if counts:
+                self._given[lane] += rows.num_rows
+
+    def write(self, context: WorkerContext) -> Written | None:
+        """Write everything; what lies where now."""
+        if not self._out:
+            return None
+        try:
+            return context.writer.write(self._out, context.lane_schemas, context.kept)
+        except OSError as error:
+            raise BaseUnusable(
+                f"base {context.store}: a segment could not be written: {error}; make room or mend the permissions, then start "
+                "again with the same base"
+            ) from error
+
+    def _snapshot(self, edge: Edge) -> Snapshot:
+        """The lanes behind an edge, with what this work has given them already."""
+        active = tuple(range(self._sizes[edge.target]))
+        queued = tuple(self._queued.get(edge.target, ()))
+        known = self._loads.get((edge.grouping.kind, edge.target))
+        if known is None:
+            return Snapshot(active, queued)
+        given = (self._given[LaneId(edge.target, lane)] for lane in active)
+        load = tuple(have + rows * known.cost for have, rows in zip(known.load, given, strict=True))
+        return Snapshot(active, queued, load, known.cost)

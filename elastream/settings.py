@@ -1,0 +1,54 @@
+"""How a run behaves. Every field has a default that a newcomer can leave alone."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from elastream.errors import SettingError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked once, when made; inside, everything is already true."""
+
+    budget_s: float = 0.05
+    """How long a work may take. Shorter: less latency. Longer: less overhead."""
+
+    max_budget_s: float = 1.0
+    """How far the budget may grow when the driver or the storage is slow."""
+
+    q_size: int | None = None
+    """The most tuples that may wait in one lane; None: no limit."""
+
+    on_full: Literal["wait", "drop"] = "wait"
+    """A full lane makes its senders wait, or loses what does not fit (counted)."""
+
+    t_out_s: float | None = None
+    """A tuple older than this is dropped (counted) before it is served; None: none is."""
+
+    on_error: Literal["dead_letter", "stop"] = "dead_letter"
+    """A tuple on which an operator raises is put aside with its error (counted), or ends the run."""
+
+    work_timeout_s: float | None = None
+    """A work that takes longer than this has its host ended, and is tried again in halves; None: it is only shown."""
+
+    state_partitions: int = 4
+    """Into how many parts Spark cuts the state of dataframe operators, when a base is new; later `handle.rescale_state` does."""
+
+    def __post_init__(self) -> None:
+        for name in ("budget_s", "max_budget_s"):
+            if not getattr(self, name) > 0:
+                raise SettingError(f"{name} must be more than 0, got {getattr(self, name)}")
+        if self.max_budget_s < self.budget_s:
+            raise SettingError(f"max_budget_s must be at least budget_s {self.budget_s}, got {self.max_budget_s}")
+        if self.state_partitions < 1:
+            raise SettingError(f"state_partitions must be 1 or more, got {self.state_partitions}")
+        if self.q_size is not None and self.q_size < 1:
+            raise SettingError(f"q_size must be 1 or more, got {self.q_size}; None means no limit")
+        if self.t_out_s is not None and not self.t_out_s > 0:
+            raise SettingError(f"t_out_s must be more than 0, got {self.t_out_s}; None means no limit")
+        if self.work_timeout_s is not None and not self.work_timeout_s > 0:
+            raise SettingError(f"work_timeout_s must be more than 0, got {self.work_timeout_s}; None means no limit")
+        if self.on_full not in ("wait", "drop"):
+            raise SettingError(f"on_full must be 'wait' or 'drop', got {self.on_full!r}")
+        if self.on_error not in ("dead_letter", "stop"):
+            raise SettingError(f"on_error must be 'dead_letter' or 'stop', got {self.on_error!r}")

@@ -1,0 +1,53 @@
+"""A driver without Spark, whose hosts are processes of their own. Run by test_kills_local.py, which kills it and them.
+
+    python mortal_local.py FOLDER COUNT [STEP]
+
+With STEP, one of those of `mortal_driver`, it kills itself at that step of a tick.
+
+It prints the pids of its hosts whenever they change, and `ended` when every tuple has arrived.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from flows import files_by_delivery
+from mortal_driver import arm, killer
+
+from elastream import Topology, groupings, sources
+from elastream.testing import LocalEngine
+from elastream.workload import constant
+
+
+def slow(row: dict[str, Any]) -> dict[str, Any]:
+    time.sleep(0.001)
+    return row
+
+
+def main() -> None:
+    folder, count, step = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "none"
+    arm(step, ticks=40)
+    ordered = folder / "order"
+    # All tuples are due at once: how long the run takes is for the operators to say.
+    flow = Topology("mortal").source("in", sources.replay(constant(count, 1)), replicas=2)
+    flow.map("a", slow, after="in", replicas=(1, 4), start=2)
+    flow.batch("kill", killer(ordered, os.getpid()), after="a", chain=True)
+    flow.map("b", lambda row: row, after="kill", grouping=groupings.fields("id"), replicas=3)
+    flow.sink("end", files_by_delivery(folder / "sink"), after="b", replicas=2)
+    flow.output("out", after="b")
+    with LocalEngine(processes=True).run(flow, str(folder / "base")) as handle:
+        told: list[int] = []
+        while not handle.await_end(0.05):
+            pids = sorted(seats.pid for seats in list(handle._run.planner.roster.hosts.values()))
+            if pids != told and handle.totals("end").finished:
+                told = pids
+                print(*pids, flush=True)
+                if step == "in the works":
+                    ordered.write_text(str(os.getpid()))
+    print("ended", flush=True)
+
+
+if __name__ == "__main__":
+    main()

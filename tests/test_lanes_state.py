@@ -1,0 +1,209 @@
+"""The state of a ledger beside plain lists, and as it is written and read again."""
+
+from collections import Counter
+from itertools import count
+
+import msgspec
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from lanes_on_disk import PATIENT, Row, rows_of, slice_of, told
+
+from elastream.lanes import Appended, Entry, Given, LaneId, LedgerState, OperatorCounts, SchemaId
+from elastream.lanes.state import Reread, Snapshot
+
+_OPERATORS = st.sampled_from("ab")
+_LANES = st.integers(0, 2)
+
+
+class StateAgainstLists(RuleBasedStateMachine):
+    """The state beside plain lists of rows, one list per lane."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = LedgerState()
+        self.lists: dict[LaneId, list[Row]] = {}
+        self.consumed: Counter[LaneId] = Counter()
+        self.totals = OperatorCounts()
+        self.given: dict[LaneId, Given] = {}
+        self.sizes: dict[str, int] = {}
+        self.reread: list[Row] = []
+        self.offsets = count()
+
+    @rule(
+        writes=st.lists(st.tuples(_OPERATORS, _LANES, st.integers(1, 5), st.booleans()), max_size=6),
+        takes=st.lists(st.tuples(_OPERATORS, _LANES, st.integers(1, 9)), max_size=4),
+        gives=st.lists(st.tuples(_OPERATORS, _LANES, st.integers(1, 9)), max_size=2),
+        reread=st.none() | st.integers(0, 3),
+        sizes=st.dictionaries(_OPERATORS, st.integers(1, 4), max_size=1),
+    )
+    def tick(
+        self,
+        writes: list[tuple[str, int, int, bool]],
+        takes: list[tuple[str, int, int]],
+        gives: list[tuple[str, int, int]],
+        reread: int | None,
+        sizes: dict[str, int],
+    ) -> None:
+        number = self.state.entry + 1
+        before = self._segments()
+        # A host goes on writing to a file of which it has told before; a task of the edge writes its own.
+        appended = [
+            Appended(op, lane, slice_of("host" if old else f"{number}-x", next(self.offsets), rows))
+            for op, lane, rows, old in writes
+        ]
+        for operator, lane, piece in appended:
+            self.lists.setdefault(LaneId(operator, lane), []).extend(rows_of([piece]))
+        consumed = []
+        pieces = []
+        for operator, lane_number, rows in takes:
+            lane_id = LaneId(operator, lane_number)
+            queue = self.lists.setdefault(lane_id, [])
+            rows = min(rows, len(queue))
+            pieces += [slice_of(segment, offset, 1, at) for segment, offset, at in queue[:rows]]
+            del queue[:rows]
+            self.consumed[lane_id] += rows
+            self.given.pop(lane_id, None)
+            consumed.append((operator, lane_number, rows))
+        given = [Given(op, lane, rows, number, float(number), 2.5) for op, lane, rows in gives]
+        self.given.update({LaneId(one.operator, one.lane): one for one in given})
+        again = None
+        if reread is not None:
+            again = [Reread(number, "a", 0, 0, float(number), None, pieces[:reread])] if reread else []
+            self.reread = rows_of(pieces[:reread])
+        counts = OperatorCounts(entered=sum(a.slice.rows for a in appended), processed=2, busy_s=0.25)
+        self.totals.add(counts)
+        self.sizes.update(sizes)
+        applied = self.state.apply(
+            Entry(
+                number,
+                float(number),
+                consumed,
+                appended,
+                {"a": counts},
+                {"read": {"next": number}},
+                given,
+                sizes,
+                {SchemaId(f"s{number % 3}"): f"text {number}"},
+                {"a": (0.5, float(number))},
+                ["out"] if number % 2 else None,
+                "query" if number % 3 else None,
+                number,
+                number if number % 4 else -1,
+                again,
+            )
+        )
+        assert len(set(applied.freed)) == len(applied.freed)
+        assert set(applied.freed) == (before | {a.slice.segment for a in appended}) - self._segments()
+        assert applied.filled == [LaneId(a.operator, a.lane) for a in appended]
+
+    @rule()
+    def write_and_read_again(self) -> None:
+        before = told(self.state)
+        stored = msgspec.msgpack.encode(self.state.snapshot())
+        self.state = LedgerState.restored(msgspec.msgpack.decode(stored, type=Snapshot))
+        assert told(self.state) == before
+        assert msgspec.msgpack.encode(self.state.snapshot()) == stored
+
+    @rule(skipped=st.sampled_from([-1, 0, 2, 5]))
+    def an_entry_out_of_turn_is_refused(self, skipped: int) -> None:
+        before = told(self.state)
+        with pytest.raises(ValueError, match=rf"entry {self.state.entry + skipped} after {self.state.entry}"):
+            self.state.apply(Entry(self.state.entry + skipped, 0.0, sizes={"a": 9}))
+        assert told(self.state) == before
+
+    @invariant()
+    def the_same_rows_wait_in_the_same_order(self) -> None:
+        for lane, rows in self.lists.items():
+            queue = self.state.queue(lane)
+            assert rows_of(queue.peek(10**6)) == rows
+            assert len(queue) == len(rows)
+            assert queue.consumed == self.consumed[lane]
+
+    @invariant()
+    def what_is_counted_on_the_way_is_what_a_recount_gives(self) -> None:
+        for operator in "abc":
+            lanes = {lane.lane: queue for lane, queue in self.state.lanes.items() if lane.operator == operator}
+            assert self.state.lanes_of(operator) == lanes
+            assert self.state.queued(operator) == sum(map(len, lanes.values()))
+            assert self.state.queued(operator) == sum(
+                len(rows) for lane, rows in self.lists.items() if lane.operator == operator
+            )
+
+    @invariant()
+    def segments_in_use_are_those_of_which_rows_wait_or_may_be_read_again(self) -> None:
+        assert self.state.segments() == self._segments()
+        assert all(map(self.state.names, self._segments()))
+        assert not self.state.names("never-written")
+
+    @invariant()
+    def the_rest_is_what_the_entries_said(self) -> None:
+        assert self.state.given == self.given
+        assert self.state.sizes == self.sizes
+        assert self.state.totals.get("a", OperatorCounts()) == self.totals
+        assert len(self.state.schemas) == min(3, self.state.entry + 1)
+
+    def _segments(self) -> set[str]:
+        return {row[0] for rows in (*self.lists.values(), self.reread) for row in rows}
+
+
+TestStateAgainstLists = StateAgainstLists.TestCase
+TestStateAgainstLists.settings = settings(PATIENT, max_examples=25, stateful_step_count=25)
+
+
+def test_an_entry_is_read_as_it_was_written() -> None:
+    piece = slice_of("seg", 64, 3, first=2)
+    entry = Entry(
+        7,
+        12.5,
+        [("a", 1, 3)],
+        [Appended("b", 0, piece)],
+        {"a": OperatorCounts(1, 2, 3, 4, 5, 6, 7, 8, 0.5, 0.25)},
+        {"read": {"next": 3, "offsets": {"0": [1, 2]}}},
+        [Given("s", 0, 5, 7, 12.0, None)],
+        {"a": 2},
+        {SchemaId("s"): "text"},
+        {"a": (0.1, 2.0)},
+        ["out"],
+        "query",
+        4,
+        5,
+        [Reread(5, "a", 0, 2, 1.5, 2.5, [piece])],
+    )
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(entry), type=Entry) == entry
+
+
+def test_a_segment_is_freed_when_the_last_of_its_slices_is() -> None:
+    state = LedgerState()
+    state.apply(
+        Entry(0, 0.0, appended=[Appended("a", 0, slice_of("seg", 0, 3)), Appended("b", 0, slice_of("seg", 64, 3))])
+    )
+    assert state.apply(Entry(1, 0.0, [("a", 0, 3)])).freed == []
+    assert state.apply(Entry(2, 0.0, [("b", 0, 2)])).freed == []
+    assert state.apply(Entry(3, 0.0, [("b", 0, 1)])).freed == ["seg"]
+
+
+def test_what_a_batch_took_stays_until_the_next_batch_is_committed() -> None:
+    state = LedgerState()
+    first, second = slice_of("one", 0, 3), slice_of("two", 0, 3)
+    state.apply(Entry(0, 0.0, appended=[Appended("a", 0, first), Appended("a", 0, second)]))
+    assert state.apply(Entry(1, 0.0, [("a", 0, 3)], reread=[Reread(0, "a", 0, 0, 0.0, None, [first])])).freed == []
+    assert state.queued("a") == 3
+    assert state.apply(Entry(2, 0.0)).freed == []
+    assert state.apply(Entry(3, 0.0, [("a", 0, 3)], reread=[Reread(1, "a", 0, 3, 0.0, None, [second])])).freed == [
+        "one"
+    ]
+    assert state.segments() == {"two"}
+    # Also after a restart.
+    assert LedgerState.restored(state.snapshot()).segments() == {"two"}
+
+
+def test_a_state_that_was_restored_does_not_change_the_one_it_was_made_from() -> None:
+    state = LedgerState()
+    state.apply(Entry(0, 0.0, counts={"a": OperatorCounts(entered=1)}, sources={"read": {"next": 1}}))
+    copy = LedgerState.restored(state.snapshot())
+    copy.apply(Entry(1, 0.0, counts={"a": OperatorCounts(entered=5)}, sources={"read": {"next": 2}}))
+    assert state.totals["a"].entered == 1
+    assert state.sources == {"read": {"next": 1}}
+    assert copy.totals["a"].entered == 6
