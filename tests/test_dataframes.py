@@ -1,5 +1,6 @@
 """Operators that are DataFrames: what Spark makes of their lanes goes on like any tuple, and their state is exactly right."""
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -342,3 +343,40 @@ def test_state_is_rescaled_while_it_flows_taken_back_on_any_doubt_and_at_the_nex
         finish(handle, 240)
         check_both(handle, 6000)
         assert handle.audit().problems == ()
+
+
+class PauseFirst:
+    """A lock for batches that a batch gets only when the query is being paused, and has given it back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pauser = threading.current_thread()
+        self._paused = threading.Event()
+        self.waits = threading.Event()
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is not self._pauser:
+            self.waits.set()
+            assert self._paused.wait(60)
+        self._lock.acquire()
+        if threading.current_thread() is self._pauser:
+            self._paused.set()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+@pytest.mark.timeout(240)
+def test_a_batch_that_spark_begins_while_its_query_is_paused_comes_again_and_nobody_waits_for_the_other(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with run(two_with_state(3000), str(tmp_path), spark=spark, settings=Settings(q_size=300)) as handle:
+        lock = PauseFirst()
+        query = handle._run.connected.query
+        wait_for(lambda: handle.observe(60).operators["total"].processed, 180)
+        query._in_batch = lock
+        assert lock.waits.wait(60)
+        done = handle.rescale_state("count", 3)
+        assert done.problem == "" and all(its.is_whole for its in done.stores)
+        finish(handle, 240)
+        check_both(handle, 3000)

@@ -106,8 +106,11 @@ class EdgeQuery:
         """Stop the query between two batches; says whether Spark has committed the last one that the ledger has."""
         self._edges.paused = True
         with self._in_batch:
-            committed = self.checkpoint.wait_until_committed(self._state.batch, patience_s)
-            self.stop()
+            # The batch that was under way is over. One that Spark begins from now on is refused; it must not find this lock
+            # taken, for Spark's stop waits until its thread has come back from us.
+            pass
+        committed = self.checkpoint.wait_until_committed(self._state.batch, patience_s)
+        self.stop()
         return committed
 
     def resume(self) -> None:
@@ -235,7 +238,7 @@ class EdgeQuery:
                     self._note_ends(life)
         except Exception as raised:
             error = raised
-        if self._query is query and life.phase is not Phase.OVER:
+        if self._query is query and not self._edges.paused and life.phase is not Phase.OVER:
             life.fail(self._shown(error or RunFailed("Spark has ended the query")))
 
     def _shown(self, error: BaseException) -> ElastreamError:
