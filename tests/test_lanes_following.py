@@ -1,5 +1,6 @@
 """Following a ledger while a driver writes it."""
 
+import shutil
 import threading
 from collections import Counter
 from pathlib import Path
@@ -206,3 +207,14 @@ def test_every_state_that_a_reader_sees_is_one_that_was_committed(store: Store) 
     assert wrong == []
     assert reader.refresh().entry == 1499
     assert told(reader.state) == told(driver.state)
+
+
+def test_a_base_that_was_begun_anew_is_read_from_its_beginning(store: Store) -> None:
+    reader = LedgerReader(store)
+    Committing(store).run(3)
+    reader.refresh()
+    shutil.rmtree(store.local_path)
+    anew = Committing(Store(str(store.local_path)))
+    # The log has the old one's name, and where the reader was is the middle of an entry.
+    anew.commit(entry_of(0, query="x" * 4000))
+    assert told(reader.refresh()) == told(anew.state)

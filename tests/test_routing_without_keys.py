@@ -19,14 +19,14 @@ def test_all_gives_every_lane_every_tuple(rows: int, active: tuple[int, ...], se
     batch = numbered(rows)
     parts = split(groupings.all_, batch, Snapshot(active), sender)
     assert set(parts) == (set(active) if rows else set())
-    assert all(part.equals(batch) for part in parts.values())
+    assert all(part.rows.equals(batch) for part in parts.values())
 
 
 @PATIENT
 @given(rows=st.integers(1, 50), active=ACTIVE, sender=SENDERS)
 def test_global_gives_everything_to_the_first_active_lane(rows: int, active: tuple[int, ...], sender: Sender) -> None:
     parts = split(groupings.global_, numbered(rows), Snapshot(active), sender)
-    assert {lane: part.num_rows for lane, part in parts.items()} == {active[0]: rows}
+    assert {lane: part.rows.num_rows for lane, part in parts.items()} == {active[0]: rows}
 
 
 @PATIENT
@@ -36,7 +36,7 @@ def test_local_stays_in_the_senders_lane_when_that_is_active(
 ) -> None:
     parts = split(groupings.local, numbered(rows), Snapshot(active), sender)
     (lane,) = parts
-    assert parts[lane].num_rows == rows
+    assert parts[lane].rows.num_rows == rows
     assert lane == sender.lane if sender.lane in active else lane in active
 
 

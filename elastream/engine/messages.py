@@ -12,7 +12,7 @@ from elastream import errors
 from elastream.errors import ElastreamError
 from elastream.lanes.segments import Appended, SchemaId, Slice
 
-VERSION = 4
+VERSION = 5
 """Both sides are of one installation, but a cluster may have an old one on some machine."""
 
 
@@ -89,9 +89,10 @@ Work = LaneWork | SourceWork | TimeWork
 
 
 class Routing(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="routing"):
-    """How many lanes of each operator receive: lanes 0 to that number."""
+    """How many lanes of each operator receive: lanes 0 to that number; and which lane owns each key group, where keys choose."""
 
-    sizes: dict[str, int]
+    sizes: dict[str, int] = {}
+    owners: dict[str, list[int]] = {}
 
 
 class Works(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="works"):

@@ -1,6 +1,7 @@
 """The audit: a base directory is read whole and every claim that the ledger makes is checked."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -77,10 +78,24 @@ def audit(store: Store) -> Audit:
 
 
 def _named_twice(entries: list[Entry], state: LedgerState) -> int:
-    """Rows of a batch that two appends, or two lanes, claim."""
-    appended = Counter((a.slice.segment, a.slice.offset) for entry in entries for a in entry.appended)
-    waiting = Counter((s.segment, s.offset) for queue in state.lanes.values() for s in queue.slices)
-    return sum(n - 1 for n in (appended | waiting).values())
+    """Slices with rows that another append, or another place in a lane, claims too."""
+    appended = _overlapping(a.slice for entry in entries for a in entry.appended)
+    return len(appended | _overlapping(s for queue in state.lanes.values() for s in queue.slices))
+
+
+def _overlapping(slices: Iterable[Slice]) -> set[tuple[str, int, int]]:
+    """Where slices begin that have rows in common with one before them: key groups that move cut a batch into several."""
+    by_batch: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for piece in slices:
+        by_batch.setdefault((piece.segment, piece.offset), []).append((piece.first, piece.rows))
+    found = set()
+    for place, ranges in by_batch.items():
+        reached = 0
+        for first, rows in sorted(ranges) if len(ranges) > 1 else ():
+            if first < reached:
+                found.add((*place, first))
+            reached = max(reached, first + rows)
+    return found
 
 
 def _unreadable(store: Store, state: LedgerState) -> list[str]:
@@ -90,14 +105,13 @@ def _unreadable(store: Store, state: LedgerState) -> list[str]:
     reader, newest = SegmentReader(store), LedgerReader(store)
     try:
         for lane, queue in state.lanes.items():
-            stop, found = queue.consumed, set[str]()
+            found = set[str]()
             for piece in queue.slices:
-                stop += piece.rows
                 if piece.segment in found:
                     continue
                 problem = _problem_of(reader, piece, schemas)
                 # A driver that runs may have served the tuples since: then what is gone was not needed any more.
-                if problem is not None and newest.refresh().queue(lane).consumed < stop:
+                if problem is not None and newest.refresh().names(piece.segment):
                     found.add(piece.segment)
                     problems.append(f"{lane.operator} lane {lane.lane}: {problem}")
     finally:

@@ -16,7 +16,7 @@ from typing import IO
 
 import msgspec
 
-from elastream.errors import BaseInUse
+from elastream.errors import BaseInUse, Damaged
 from elastream.lanes.ledger_files import (
     Listing,
     Place,
@@ -174,7 +174,11 @@ class LedgerReader:
 
     def _read(self, listing: Listing) -> Reading:
         if listing.logs and self._reading.logs[-1:] == listing.logs[-1:]:
-            read_on(self._store, listing, self._reading)
-            return self._reading
+            try:
+                read_on(self._store, listing, self._reading)
+                return self._reading
+            except Damaged:
+                # It may be another log of the same name, of a base that was begun anew: then it is whole from its beginning on.
+                pass
         # A new log begins with everything.
         return read_state(self._store, listing)

@@ -40,6 +40,21 @@ class LaneQueue:
             taken += piece.rows
         return min(taken, rows)
 
+    def give_up(self, groups: frozenset[int]) -> list[Slice]:
+        """Take the tuples of these key groups out, wherever they stand; what the queue keeps stays in its order."""
+        taken: list[Slice] = []
+        kept: deque[Slice] = deque()
+        for piece in self.slices:
+            if not piece.runs:
+                kept.append(piece)
+                continue
+            for goes, part in piece.moved_to(groups.__contains__):
+                (taken if goes else kept).append(part)
+        if taken:
+            self.slices = kept
+            self.appended -= sum(piece.rows for piece in taken)
+        return taken
+
     def consume(self, rows: int) -> list[Slice]:
         """Take the first `rows` tuples; gives the slices of which nothing waits any more."""
         if rows > len(self):

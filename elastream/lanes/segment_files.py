@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from elastream.errors import Damaged
+from elastream.lanes.runs import Runs, cut, packed
 from elastream.lanes.segments import BATCH_BYTES, FOLDER, Appended, LaneId, SchemaId, Slice
 from elastream.lanes.store import Store
 
@@ -30,7 +31,9 @@ OPEN_FILES = 64
 
 Batches = Mapping[LaneId, list[pa.RecordBatch]]
 
-_Piece = tuple[LaneId, pa.RecordBatch, pa.Buffer, SchemaId]
+NO_RUNS: Mapping[LaneId, Runs] = {}
+
+_Piece = tuple[LaneId, pa.RecordBatch, pa.Buffer, SchemaId, Runs]
 
 
 class Written(NamedTuple):
@@ -78,12 +81,19 @@ class SegmentWriter:
         if appends:
             (store.local_path / FOLDER).mkdir(parents=True, exist_ok=True)
 
-    def write(self, batches: Batches, schemas: Mapping[str, SchemaId], kept: frozenset[str]) -> Written:
-        """Write what goes to each lane. `schemas`: the id of the columns of each operator that has lanes."""
+    def write(
+        self,
+        batches: Batches,
+        schemas: Mapping[str, SchemaId],
+        kept: frozenset[str],
+        runs: Mapping[LaneId, Runs] = NO_RUNS,
+    ) -> Written:
+        """Write what goes to each lane. `schemas`: the id of the columns of each operator that has lanes; `runs`: the key
+        groups of all rows for a lane, where a key chose it."""
         pieces = [
-            (lane, batch, batch.serialize(), schemas[lane.operator])
+            (lane, batch, batch.serialize(), schemas[lane.operator], its_runs)
             for lane, found in batches.items()
-            for batch in _sized(found)
+            for batch, its_runs in _sized(found, runs.get(lane, b""))
         ]
         written = Written([], [])
         try:
@@ -98,7 +108,7 @@ class SegmentWriter:
         return written
 
     def _write(self, pieces: list[_Piece], apart: bool, files: list[_File]) -> list[Appended]:
-        checksums = [zlib.crc32(data) for _, _, data, _ in pieces]
+        checksums = [zlib.crc32(piece[2]) for piece in pieces]
         with self._lock:
             file = self._current(apart)
             file.writers += 1
@@ -111,10 +121,9 @@ class SegmentWriter:
             file.ended = True
             self._store.write(f"{FOLDER}/{file.name}", _joined(pieces))
         appended = []
-        for (lane, batch, data, schema), checksum in zip(pieces, checksums, strict=True):
-            appended.append(
-                Appended(lane.operator, lane.lane, Slice(file.name, at, data.size, checksum, schema, 0, batch.num_rows))
-            )
+        for (lane, batch, data, schema, runs), checksum in zip(pieces, checksums, strict=True):
+            piece = Slice(file.name, at, data.size, checksum, schema, 0, batch.num_rows, runs)
+            appended.append(Appended(lane.operator, lane.lane, piece))
             if self._cache is not None and not apart:
                 self._cache.put((file.name, at), batch, data.size)
             at += data.size
@@ -270,7 +279,7 @@ class SegmentReader:
 
 
 def _joined(pieces: list[_Piece]) -> "bytes | pa.Buffer":
-    return b"".join(data for _, _, data, _ in pieces) if len(pieces) > 1 else pieces[0][2]
+    return b"".join(piece[2] for piece in pieces) if len(pieces) > 1 else pieces[0][2]
 
 
 def _cut(batch: pa.RecordBatch, piece: Slice) -> pa.RecordBatch:
@@ -279,15 +288,18 @@ def _cut(batch: pa.RecordBatch, piece: Slice) -> pa.RecordBatch:
     return batch.slice(piece.first, piece.rows)
 
 
-def _sized(pieces: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """The pieces as one, cut into batches of about `BATCH_BYTES`."""
+def _sized(pieces: list[pa.RecordBatch], runs: Runs) -> list[tuple[pa.RecordBatch, Runs]]:
+    """The pieces as one, cut into batches of about `BATCH_BYTES`, each with its part of the runs."""
     filled = [piece for piece in pieces if piece.num_rows]
     if not filled:
         return []
     if len(filled) == 1 and filled[0].nbytes <= BATCH_BYTES:
-        return filled
-    sized = []
+        return [(filled[0], runs)]
+    sized, at = [], 0
     for whole in pa.Table.from_batches(filled).combine_chunks().to_batches():
         rows = max(1, int(BATCH_BYTES * whole.num_rows / max(1, whole.nbytes)))
-        sized += [whole.slice(at, rows) for at in range(0, whole.num_rows, rows)]
+        for first in range(0, whole.num_rows, rows):
+            batch = whole.slice(first, rows)
+            sized.append((batch, packed(cut(runs, at, batch.num_rows))))
+            at += batch.num_rows
     return sized

@@ -6,10 +6,13 @@ rows in it that are meant.
 
 import base64
 import hashlib
+from collections.abc import Callable
 from typing import NamedTuple, NewType
 
 import pyarrow as pa
 from pyarrow import ipc
+
+from elastream.lanes.runs import Runs, shared_out
 
 SchemaId = NewType("SchemaId", str)
 
@@ -36,6 +39,15 @@ class Slice(NamedTuple):
     schema: SchemaId
     first: int
     rows: int
+    runs: Runs = b""
+    """The key groups of all rows of the batch; empty where no key chose the lane."""
+
+    def moved_to(self, owner: Callable[[int], int]) -> "list[tuple[int, Slice]]":
+        """The slice in pieces, each with the lane that owns its key groups."""
+        return [
+            (lane, self._replace(first=first, rows=rows))
+            for lane, first, rows in shared_out(self.runs, self.first, self.rows, owner)
+        ]
 
 
 class Appended(NamedTuple):

@@ -66,6 +66,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The number of the offer to dataframe operators that this entry makes."""
     reread: list[Reread] | None = None
     """What dataframe operators with state took in the batch that this entry commits."""
+    owners: dict[str, dict[int, int]] = {}
+    """Per operator that is reached by keys, the key groups that change hands, each with its new lane; what waits of them moves."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -86,6 +88,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     batch: int
     offer: int
     reread: list[Reread]
+    owners: dict[str, list[int]] = {}
 
 
 class Applied(NamedTuple):
@@ -115,6 +118,8 @@ class LedgerState:
         self.batch = -1
         self.offer = -1
         self.reread: list[Reread] = []
+        self.owners: dict[str, list[int]] = {}
+        """Per operator that is reached by keys, the lane of each key group."""
         self._of: dict[str, dict[int, LaneQueue]] = {}
         self._queued: Counter[str] = Counter()
         self._uses: Counter[str] = Counter()
@@ -174,12 +179,40 @@ class LedgerState:
         self.estimates.update(entry.estimates)
         if entry.outputs is not None:
             self.outputs = entry.outputs
+        for operator, moved in entry.owners.items():
+            filled += self.move_groups(operator, moved)
         for given in entry.given:
             self.given[LaneId(given.operator, given.lane)] = given
         if entry.offer >= 0:
             self.offer = entry.offer
         self.entry, self.at_s = entry.number, entry.at_s
         return Applied(freed, filled)
+
+    def move_groups(self, operator: str, moved: dict[int, int]) -> list[LaneId]:
+        """Key groups change hands, and what waits of them goes to the end of their new lanes; gives those.
+
+        Nothing of these groups may be under way or given, and their new lanes have had nothing of them: so each stays in order.
+        """
+        owners = self.owners.get(operator)
+        if owners is None:
+            # The groups of a new operator: nothing can wait.
+            self.owners[operator] = [moved[group] for group in range(len(moved))]
+            return []
+        self.owners[operator] = [moved.get(group, lane) for group, lane in enumerate(owners)]
+        filled: dict[LaneId, None] = {}
+        for giver in sorted({owners[group] for group in moved}):
+            mine = frozenset(group for group in moved if owners[group] == giver)
+            queue = self.queue(LaneId(operator, giver))
+            before = Counter(piece.segment for piece in queue.slices)
+            for piece in queue.give_up(mine):
+                for lane_number, part in piece.moved_to(moved.__getitem__):
+                    lane = LaneId(operator, lane_number)
+                    self.queue(lane).append(part)
+                    self._uses[part.segment] += 1
+                    filled[lane] = None
+            self._uses.update(piece.segment for piece in queue.slices)
+            self._uses.subtract(before)
+        return list(filled)
 
     def _consume(self, entry: Entry) -> list[str]:
         freed = []
@@ -215,6 +248,7 @@ class LedgerState:
             batch=self.batch,
             offer=self.offer,
             reread=self.reread,
+            owners=self.owners,
         )
 
     @classmethod
@@ -234,5 +268,6 @@ class LedgerState:
         state.sizes, state.estimates = dict(snapshot.sizes), dict(snapshot.estimates)
         state.outputs, state.query, state.batch = snapshot.outputs, snapshot.query, snapshot.batch
         state.offer, state.reread = snapshot.offer, snapshot.reread
+        state.owners = {operator: list(owners) for operator, owners in snapshot.owners.items()}
         state._uses.update(piece.segment for again in snapshot.reread for piece in again.slices)
         return state

@@ -9,12 +9,11 @@ import pyarrow as pa
 from elastream.errors import OperatorFailed
 from elastream.routing.balance import balanced, balanced_one_by_one, dealt, round_robin
 from elastream.routing.hashing import hash_columns
+from elastream.routing.key_groups import Owners, dealt_out, groups_of
 from elastream.topology import Grouping
+from elastream.topology.groupings import KEY_GROUPS
 
 Lanes = npt.NDArray[np.int64]
-
-KEY_GROUPS = 4096
-"""Keys fall into this many groups, and lanes own ranges of groups: a change of replicas moves whole groups."""
 
 FEW = 32
 """Up to so many tuples are dealt out one by one: arrays would take longer to begin."""
@@ -39,6 +38,18 @@ class Snapshot:
     cost: float = 0.0
     """By how much a tuple adds to that."""
 
+    owners: "Owners | None" = None
+    """The lane of every key group; None: the groups are dealt out among the active lanes."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows for one lane."""
+
+    rows: pa.RecordBatch
+    runs: tuple[tuple[int, int], ...] = ()
+    """Where a key chose the lane: the key groups of the rows, as (group, how many), in their order."""
+
 
 @dataclass(frozen=True)
 class Sender:
@@ -48,17 +59,19 @@ class Sender:
     turn: int = 0
 
 
-def split(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Sender) -> dict[int, pa.RecordBatch]:
-    """The rows for each lane, their order kept."""
+def split(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Sender) -> dict[int, Part]:
+    """The rows for each lane. Their order is kept; with `fields`, among rows of one key group."""
     rows = batch.num_rows
     if not rows:
         return {}
     if grouping.kind == "all":
-        return dict.fromkeys(to.active, batch)
+        return dict.fromkeys(to.active, Part(batch))
+    if grouping.kind == "fields":
+        return _by_group(batch, groups_of(batch, grouping.columns), to)
     if len(to.active) == 1:
         if grouping.kind == "direct":
             lanes_of(grouping, batch, to, sender)
-        return {to.active[0]: batch}
+        return {to.active[0]: Part(batch)}
     counts = _counts(grouping.kind, rows, to, sender.turn)
     if counts is not None:
         return _runs(batch, to.active, counts)
@@ -77,14 +90,34 @@ def _counts(kind: str, rows: int, to: Snapshot, turn: int) -> list[int] | None:
     return None
 
 
-def _runs(batch: pa.RecordBatch, lanes: tuple[int, ...], counts: list[int]) -> dict[int, pa.RecordBatch]:
+def _runs(batch: pa.RecordBatch, lanes: tuple[int, ...], counts: list[int]) -> dict[int, Part]:
     """Runs of rows, one per lane, so that none has to be copied."""
-    parts: dict[int, pa.RecordBatch] = {}
+    parts: dict[int, Part] = {}
     at = 0
     for lane, count in zip(lanes, counts, strict=True):
         if count:
-            parts[lane] = batch if count == batch.num_rows else batch.slice(at, count)
+            parts[lane] = Part(batch if count == batch.num_rows else batch.slice(at, count))
             at += count
+    return parts
+
+
+def _by_group(batch: pa.RecordBatch, groups: Lanes, to: Snapshot) -> dict[int, Part]:
+    """The rows of each lane, those of one key group together: a group can then be moved without looking at its rows."""
+    owners = np.asarray(to.owners or dealt_out(to.active), np.int64)
+    order = np.argsort(owners[groups] * KEY_GROUPS + groups, kind="stable")
+    ordered = groups[order]
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(ordered)) + 1, [len(ordered)]))
+    if len(starts) > 2:
+        batch = batch.take(pa.array(order))
+    runs: dict[int, list[tuple[int, int]]] = {}
+    for group, rows in zip(ordered[starts[:-1]].tolist(), np.diff(starts).tolist(), strict=True):
+        runs.setdefault(int(owners[group]), []).append((group, rows))
+    parts: dict[int, Part] = {}
+    at = 0
+    for lane, found in runs.items():
+        rows = sum(count for _, count in found)
+        parts[lane] = Part(batch if rows == batch.num_rows else batch.slice(at, rows), tuple(found))
+        at += rows
     return parts
 
 
@@ -95,7 +128,9 @@ def lanes_of(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Se
         case "shuffle" | "none":
             return _shuffle(batch.num_rows, active, sender.turn)
         case "fields":
-            return active[_owner(hash_columns(batch, grouping.columns), len(active))]
+            owners = np.asarray(to.owners or dealt_out(to.active), np.int64)
+            lanes: Lanes = owners[groups_of(batch, grouping.columns)]
+            return lanes
         case "load_balancing" | "least_loaded":
             load = np.asarray(to.load or (0.0,) * len(active))
             return np.repeat(active, balanced(batch.num_rows, load, to.cost, sender.turn))
@@ -114,13 +149,6 @@ def lanes_of(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Se
 def _shuffle(rows: int, active: Lanes, turn: int) -> Lanes:
     """Even to within one tuple; runs stay together, so that no row has to be copied."""
     return np.repeat(active, round_robin(rows, len(active), turn))
-
-
-def _owner(hashes: npt.NDArray[np.uint64], lanes: int) -> Lanes:
-    """The lane that owns a key's group, when the groups are dealt out in equal ranges."""
-    groups = (hashes % np.uint64(KEY_GROUPS)).astype(np.int64)
-    owners: Lanes = groups * lanes // KEY_GROUPS
-    return owners
 
 
 def _partial_key(hashes: npt.NDArray[np.uint64], to: Snapshot) -> Lanes:
@@ -176,7 +204,7 @@ def _direct(batch: pa.RecordBatch, column: str, lanes: int) -> Lanes:
     return chosen
 
 
-def _by_lane(batch: pa.RecordBatch, lanes: Lanes) -> dict[int, pa.RecordBatch]:
+def _by_lane(batch: pa.RecordBatch, lanes: Lanes) -> dict[int, Part]:
     edges = np.flatnonzero(np.diff(lanes)) + 1
     starts = np.concatenate(([0], edges, [len(lanes)]))
     numbers = lanes[starts[:-1]]
@@ -184,6 +212,6 @@ def _by_lane(batch: pa.RecordBatch, lanes: Lanes) -> dict[int, pa.RecordBatch]:
         order = np.argsort(lanes, kind="stable")
         return _by_lane(batch.take(pa.array(order)), lanes[order])
     return {
-        int(number): batch.slice(int(start), int(end - start))
+        int(number): Part(batch.slice(int(start), int(end - start)))
         for number, start, end in zip(numbers, starts[:-1], starts[1:], strict=True)
     }

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from elastream.errors import TopologyError
 from elastream.topology.graph import Graph
-from elastream.topology.groupings import KINDS
+from elastream.topology.groupings import KEY_GROUPS, KINDS
 from elastream.topology.operators import LARGEST_POOL, Edge, Kind, Operator
 
 
@@ -27,6 +27,12 @@ def checked_graph(name: str, operators: Sequence[Operator], edges: Sequence[Edge
         _dataframe(graph, operator)
     for edge in graph.edges:
         _grouping(graph, edge)
+    for reached in graph.reached_by_keys:
+        if graph[reached].replicas.most > KEY_GROUPS:
+            raise TopologyError(
+                f"operator {reached!r}: keys fall into {KEY_GROUPS} groups, so no more replicas than that could be used, got "
+                f"{graph[reached].replicas.most}; set replicas=(1, {KEY_GROUPS})"
+            )
     return graph
 
 

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+KEY_GROUPS = 128
+"""Keys fall into so many groups, in every base. A lane owns whole groups: an operator that is reached by keys has at most so
+many replicas."""
+
 
 @dataclass(frozen=True)
 class Grouping:

@@ -11,7 +11,7 @@ from elastream import rules
 from elastream.engine.edges.lane_source import Offer
 from elastream.engine.edges.source_progress import SourceProgress
 from elastream.engine.edges.task import EDGE_WORK, EdgeRouting, EdgeWork, to_text
-from elastream.engine.messages import LaneRows, LaneWork
+from elastream.engine.messages import LaneRows, LaneWork, Routing
 from elastream.engine.tick.estimates import Estimates
 from elastream.engine.tick.lane_loads import LaneLoads
 from elastream.engine.tick.planner import NextWorks, Planner
@@ -138,7 +138,7 @@ class SparkEdges:
         return EdgeRouting(
             self._state.entry,
             wall_s,
-            dict(self._state.sizes),
+            Routing(dict(self._state.sizes), dict(self._state.owners)),
             self._state.entry,
             queued,
             {head: found for head in heads if (found := self._planner.loads_of(head))},
@@ -147,7 +147,7 @@ class SparkEdges:
 
     def discarding(self, wall_s: float) -> EdgeRouting:
         """For a batch that Spark repeats although the ledger has it."""
-        return EdgeRouting(self._state.entry, wall_s, {}, 0, discard=True)
+        return EdgeRouting(self._state.entry, wall_s, Routing(), 0, discard=True)
 
     def batch_ended(self, *, offer_read: bool) -> None:
         """A batch of the query is in the ledger."""

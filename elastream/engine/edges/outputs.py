@@ -1,11 +1,11 @@
 """Outputs read back as streaming DataFrames, which any of Spark's sinks can follow."""
 
-import json
 import math
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -100,13 +100,13 @@ class OutputStreamReader(DataSourceStreamReader):
             at += piece.rows
         each = math.ceil(len(pieces) / MOST_PARTITIONS) or 1
         together = [pieces[first : first + each] for first in range(0, len(pieces), each)]
-        return [InputPartition(json.dumps(some)) for some in together] or [InputPartition(None)]
+        return [InputPartition(msgspec.json.encode(some).decode()) for some in together] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is not None:
             reader = SegmentReader(Store(self._base))
-            for piece, schema in json.loads(partition.value):
-                yield reader.read(Slice(*piece), decode_schema(schema)).select(self._columns)
+            for piece, schema in msgspec.json.decode(partition.value, type=list[tuple[Slice, str]]):
+                yield reader.read(piece, decode_schema(schema)).select(self._columns)
             reader.close()
 
     def commit(self, end: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from elastream.engine.messages import LaneReceipt, LaneWork, Loads, Receipt, problem_of
+from elastream.engine.messages import LaneReceipt, LaneWork, Loads, Receipt, Routing, problem_of
 from elastream.engine.worker.base_id import check_base
 from elastream.engine.worker.context import WorkerContext, make_context
 from elastream.engine.worker.program import load_program
@@ -29,7 +29,7 @@ class EdgeRouting(msgspec.Struct, frozen=True):
     """The newest when the batch began: it is in the names of the segments that the tasks write."""
     began_s: float
     """Rows that do not say when they were due are due then."""
-    sizes: dict[str, int]
+    lanes: Routing
     turn: int
     queued: dict[str, list[int]] = {}
     loads: dict[str, list[Loads]] = {}
@@ -87,7 +87,7 @@ def read_lanes(program: bytes, edge: EdgeWork) -> tuple[Iterator[pa.RecordBatch]
     """The rows of lanes that Spark serves, and the receipt, to be asked for when they have been read."""
     context = _context(program, edge.entry)
     context.learn(edge.schemas)
-    run = WorkRun(context, {}, 0)
+    run = WorkRun(context, Routing(), 0)
     rows = (batch for lane in edge.work.lanes for batch in run.take(edge.work, lane))
     return rows, lambda: run.receipt(EDGE_WORK)[0]
 
@@ -96,14 +96,14 @@ def take_lane(program: bytes, edge: EdgeWork, deliver: Deliver) -> Callable[[], 
     """The rows of a lane of a sink, for somebody else to write; the receipt is to be asked for when that is done."""
     context = _context(program, edge.entry)
     context.learn(edge.schemas)
-    run = WorkRun(context, {}, 0, deliver=deliver)
+    run = WorkRun(context, Routing(), 0, deliver=deliver)
     run.serve(edge.work)
     return lambda: run.receipt(EDGE_WORK)[0]
 
 
 def _routed(program: bytes, routing: EdgeRouting, head: str, enter: Callable[[WorkRun], None]) -> Receipt:
     context = _context(program, routing.entry)
-    run = WorkRun(context, routing.sizes, routing.turn, routing.queued, routing.loads.get(head, []))
+    run = WorkRun(context, routing.lanes, routing.turn, routing.queued, routing.loads.get(head, []))
     try:
         enter(run)
         return run.receipt(EDGE_WORK)[0]

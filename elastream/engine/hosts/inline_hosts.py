@@ -19,7 +19,7 @@ class InlineHosts:
         self._contexts: list[WorkerContext] = []
         self._events: list[Event] = []
         self._works: list[tuple[int, Work]] = []
-        self._sizes: dict[str, int] = {}
+        self._routing = Routing()
 
     def start(self, program: Program) -> None:
         store = Store(program.base)
@@ -48,7 +48,7 @@ class InlineHosts:
         if isinstance(message, Works):
             self._works += [(host, work) for work in message.works]
         elif isinstance(message, Routing):
-            self._sizes = message.sizes
+            self._routing = message
 
     def replace(self, host: int) -> None:
         """Nothing hangs: works are done one after another."""
@@ -61,7 +61,7 @@ class InlineHosts:
     def _do(self, context: WorkerContext, work: Work) -> Receipt:
         if isinstance(work, TimeWork):
             return Receipt(work.id, timed=time_operators(context.graph, work.totals, work.seconds))
-        receipt, written = run_work(context, self._sizes, work)
+        receipt, written = run_work(context, self._routing, work)
         if written is not None:
             context.writer.release(written)
         return receipt

@@ -3,8 +3,10 @@
 from elastream.engine.messages import LaneReceipt, Receipt
 from elastream.engine.tick.planner import UnderWay
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
+from elastream.lanes.runs import are_whole
 from elastream.lanes.state import LedgerState
 from elastream.topology import Graph
+from elastream.topology.groupings import KEY_GROUPS
 
 
 class ReceiptCheck:
@@ -36,6 +38,11 @@ class ReceiptCheck:
         for piece in receipt.appended:
             if piece.operator not in targets or piece.lane < 0 or piece.slice.rows < 1 or piece.slice.first < 0:
                 return f"tuples for {piece.operator!r}, where none of them go"
+            if piece.slice.runs and not (
+                piece.operator in self._state.owners
+                and are_whole(piece.slice.runs, piece.slice.first + piece.slice.rows, KEY_GROUPS)
+            ):
+                return f"key groups of {piece.operator!r} that cannot be"
             if piece.slice.schema not in self._state.schemas:
                 return f"columns {piece.slice.schema!r} that nobody knows"
         return None

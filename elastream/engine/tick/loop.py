@@ -17,6 +17,7 @@ from elastream.engine.hosts.link import Event, HostCame, HostLink, HostSaid, Hos
 from elastream.engine.messages import Receipt, Routing, SourceWork, Welcome, Works
 from elastream.engine.tick.check_receipts import ReceiptCheck
 from elastream.engine.tick.estimates import Estimates
+from elastream.engine.tick.group_mover import GroupMover, GroupMoves
 from elastream.engine.tick.life import Phase, RunLife
 from elastream.engine.tick.merge import ReceiptMerger, TickResult, first_problem
 from elastream.engine.tick.planner import NextWorks, Planner, UnderWay
@@ -75,6 +76,7 @@ class TickLoop:
         self._planner = planner
         self._merger = ReceiptMerger(graph, settings)
         self._check = ReceiptCheck(graph, base.state)
+        self._mover = GroupMover(base.state, planner.is_free)
         self._hosts = hosts
         self._observer = observer
         self._clock = clock
@@ -141,11 +143,12 @@ class TickLoop:
         for receipt in receipts:
             self._estimates.learn(receipt)
         self._free(said, applied, began)
+        moved = self._move_groups(resized, began)
         planned = self._plan(began)
-        self._write(entry, applied, planned, result)
+        self._write(entry, applied, planned, result, moved)
         for batch in batches:
             batch.committed()
-        self._send(planned, resized)
+        self._send(planned, bool(resized or moved))
         if entry is not None:
             self._measure(entry, result)
         if self.life.phase is Phase.RUNNING:
@@ -178,7 +181,7 @@ class TickLoop:
                 self._planner.came(Seats(event.host, event.incarnation, event.pid, event.machine, event.executor))
                 self._base.cleanup.host_came(event.incarnation)
                 self._hosts.send(event.host, Welcome(self._state.schemas))
-                self._hosts.send(event.host, Routing(self._state.sizes))
+                self._hosts.send(event.host, Routing(self._state.sizes, self._state.owners))
             elif isinstance(event, HostWent):
                 self._host_went(event, said, now)
             else:
@@ -254,6 +257,14 @@ class TickLoop:
         if applied is not None:
             self._planner.filled(applied.filled, now)
 
+    def _move_groups(self, resized: dict[str, int], now: float) -> GroupMoves:
+        """Keys follow the replicas."""
+        for operator in resized:
+            self._mover.follow(operator)
+        moved, filled = self._mover.step()
+        self._planner.filled(filled, now)
+        return moved
+
     def _plan(self, now: float) -> NextWorks:
         if self.life.phase is not Phase.RUNNING:
             return NextWorks()
@@ -262,13 +273,15 @@ class TickLoop:
             self._edges.plan(planned, now, self._clock.wall_s())
         return planned
 
-    def _write(self, entry: Entry | None, applied: Applied | None, planned: NextWorks, result: TickResult) -> None:
-        """The commit: what was done, and what outside hands shall be given next."""
-        if planned.given or planned.offer >= 0:
+    def _write(
+        self, entry: Entry | None, applied: Applied | None, planned: NextWorks, result: TickResult, moved: GroupMoves
+    ) -> None:
+        """The commit: what was done, which keys change hands, and what outside hands shall be given next."""
+        if moved or planned.given or planned.offer >= 0:
             if entry is None:
                 entry = Entry(self._state.entry + 1, self._clock.wall_s())
                 self._state.apply(entry)
-            entry = msgspec.structs.replace(entry, given=planned.given, offer=planned.offer)
+            entry = msgspec.structs.replace(entry, given=planned.given, offer=planned.offer, owners=moved)
             self._state.offer = max(self._state.offer, planned.offer)
         if entry is not None:
             self._base.write(entry)
@@ -279,10 +292,10 @@ class TickLoop:
             spare = self._edges.spare_from() if self._edges else self._state.entry + 1
             self._base.cleanup.after_commit(self._state, freed, self._ended, spare)
 
-    def _send(self, planned: NextWorks, resized: dict[str, int]) -> None:
-        if resized:
+    def _send(self, planned: NextWorks, rerouted: bool) -> None:
+        if rerouted:
             for host in self._planner.roster.hosts:
-                self._hosts.send(host, Routing(self._state.sizes))
+                self._hosts.send(host, Routing(self._state.sizes, self._state.owners))
         for host, works in planned.works.items():
             self._hosts.send(host, Works(works))
             self.works += len(works)
@@ -360,6 +373,9 @@ class TickLoop:
                 raise RunFailed(f"hosts: none came within {HOSTS_S:.0f} s; look at the cluster's page for free slots")
             self.turn(self._hosts.poll(0.05))
         self._time_operators()
+        for operator in self._graph.reached_by_keys:
+            # A run that ended in the middle of a change, or had other limits.
+            self._mover.follow(operator)
         origins = self._planner.replays.begin(self._clock.wall_s())
         self._commit(Entry(self._state.entry + 1, self._clock.wall_s(), sources=origins))
         self.life.begun()

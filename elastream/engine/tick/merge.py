@@ -1,7 +1,7 @@
 """Receipts added up: what the works that are done mean for lanes, sources and counters. Pure: nothing is applied here."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,12 +48,12 @@ class ReceiptMerger:
     def merge(self, state: LedgerState, receipts: Iterable[Receipt]) -> TickResult:
         result = TickResult()
         for receipt in receipts:
-            self._add(result, receipt)
+            self._add(result, receipt, state.owners)
         if self._q_size is not None and result.appended:
             self._cut(result, state, self._q_size)
         return result
 
-    def _add(self, result: TickResult, receipt: Receipt) -> None:
+    def _add(self, result: TickResult, receipt: Receipt, owners: dict[str, list[int]]) -> None:
         if not receipt.operators:
             return
         head = receipt.head
@@ -76,13 +76,14 @@ class ReceiptMerger:
             finished += lane.finished
             if lane.operator in self._sinks:
                 at_sinks += lane.finished
-        for piece in receipt.appended:
+        appended = [owned for piece in receipt.appended for owned in _owned(piece, owners)]
+        for piece in appended:
             rows = piece.slice.rows
             if piece.operator != DEAD_LETTERS:
                 _of(result.counts, piece.operator).received += rows
                 result.sent.setdefault(LaneId(piece.operator, piece.lane), Counter())[head] += rows
                 given += rows
-        result.appended += receipt.appended
+        result.appended += appended
         # A tuple enters when a source makes it, or when an operator gives more than it took; it finishes at a sink or an
         # output, or when an operator takes more than it gives.
         surplus = given + at_sinks - taken
@@ -126,6 +127,16 @@ class ReceiptMerger:
                 kept.append(piece._replace(slice=piece.slice._replace(rows=fits)))
         result.appended = kept
         result.unused = sorted(offered - {piece.slice.segment for piece in kept})
+
+
+def _owned(piece: Appended, owners: dict[str, list[int]]) -> Iterator[Appended]:
+    """The lanes that own its key groups now: groups may have moved since its sender was told who owns them."""
+    if not piece.slice.runs:
+        yield piece
+        return
+    known = owners[piece.operator]
+    for lane, part in piece.slice.moved_to(known.__getitem__):
+        yield piece if part.rows == piece.slice.rows and lane == piece.lane else Appended(piece.operator, lane, part)
 
 
 def first_problem(receipts: Iterable[Receipt]) -> Exception | None:

@@ -9,6 +9,7 @@ from elastream.errors import SettingError
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.segments import decode_schema
 from elastream.lanes.state import Entry, LedgerState
+from elastream.routing.key_groups import dealt_out
 from elastream.topology import DUE, Graph, Kind, stored
 from elastream.workload.replay import Replay
 
@@ -31,6 +32,11 @@ def first_entry(
         sizes={operator.name: _size(graph, operator.name, state, start) for operator in graph.served},
         schemas={key: text for key, text in encoded_schemas(graph).items() if key not in state.schemas},
         outputs=outputs,
+        owners={
+            name: dict(enumerate(dealt_out(range(_size(graph, name, state, start)))))
+            for name in graph.reached_by_keys
+            if name not in state.owners
+        },
     )
 
 

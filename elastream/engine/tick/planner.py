@@ -129,6 +129,10 @@ class Planner:
         """True while a work of this lane is under way."""
         return lane in self._busy
 
+    def is_free(self, lane: LaneId) -> bool:
+        """True when nothing of it is under way, nor given to somebody outside, nor to be tried again as it was."""
+        return lane not in self._busy and lane not in self._state.given and lane not in self.suspects
+
     def begin(self, now: float) -> None:
         """Look at all lanes once: what waited when the run began."""
         for lane, queue in self._state.lanes.items():

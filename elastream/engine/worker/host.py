@@ -87,14 +87,14 @@ class Host:
         # All Python workers of an executor have the same parent.
         ready = messages.Ready(self._number, self.incarnation, os.getpid(), machine, f"{machine}/{os.getppid()}")
         self._send(messages.encode(ready))
-        sizes: dict[str, int] = {}
+        routing = Routing()
         while (frame := wire.read_frame(self._connection)) is not None:
             message = messages.decode_to_host(frame)
             if isinstance(message, Works):
                 for work in message.works:
-                    self._seat(work, sizes)
+                    self._seat(work, routing)
             elif isinstance(message, Routing):
-                sizes = message.sizes
+                routing = message
             elif isinstance(message, Welcome):
                 self._context = make_context(self._program, self._store, self.incarnation, cached=True)
                 self._context.learn(message.schemas)
@@ -113,11 +113,11 @@ class Host:
             self._context.reader.close()
         return not self._under_way
 
-    def _seat(self, work: Work, sizes: dict[str, int]) -> None:
+    def _seat(self, work: Work, routing: Routing) -> None:
         waits = isinstance(work, LaneWork) and not work.computes
-        (self._waiting if waits else self._computing).submit(lambda: self._do(work, sizes))
+        (self._waiting if waits else self._computing).submit(lambda: self._do(work, routing))
 
-    def _do(self, work: Work, sizes: dict[str, int]) -> None:
+    def _do(self, work: Work, routing: Routing) -> None:
         assert self._context is not None
         with self._count:
             self._under_way += 1
@@ -126,7 +126,7 @@ class Host:
             if isinstance(work, TimeWork):
                 receipt = Receipt(work.id, timed=time_operators(self._context.graph, work.totals, work.seconds))
             else:
-                receipt, written = run_work(self._context, sizes, work)
+                receipt, written = run_work(self._context, routing, work)
         except BaseException as error:
             receipt = Receipt(work.id, problem=messages.problem_of(_unexpected(work, error)))
         # Operators that print are heard at once, and not when the host ends.

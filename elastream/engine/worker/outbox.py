@@ -4,9 +4,10 @@ from collections import Counter
 
 import pyarrow as pa
 
-from elastream.engine.messages import Loads
+from elastream.engine.messages import Loads, Routing
 from elastream.engine.worker.context import WorkerContext
 from elastream.errors import BaseUnusable
+from elastream.lanes.runs import Runs, packed
 from elastream.lanes.segment_files import Written
 from elastream.lanes.segments import LaneId
 from elastream.routing import Sender, Snapshot, split
@@ -16,12 +17,13 @@ from elastream.topology import Edge
 class Outbox:
     """Collects, over one work, what goes to which lane."""
 
-    def __init__(self, sizes: dict[str, int], turn: int, queued: dict[str, list[int]], loads: list[Loads]) -> None:
-        self._sizes = sizes
+    def __init__(self, routing: Routing, turn: int, queued: dict[str, list[int]], loads: list[Loads]) -> None:
+        self._routing = routing
         self._turn = turn
         self._queued = queued
         self._loads = {(load.grouping, load.target): load for load in loads}
         self._out: dict[LaneId, list[pa.RecordBatch]] = {}
+        self._runs: dict[LaneId, Runs] = {}
         self._given: Counter[LaneId] = Counter()
         self._turns: dict[str, int] = {}
 
@@ -36,18 +38,20 @@ class Outbox:
         self._turns[target] = turn + batch.num_rows
         parts = split(edge.grouping, batch, self._snapshot(edge), Sender(sender, turn))
         counts = (edge.grouping.kind, target) in self._loads
-        for number, rows in parts.items():
+        for number, part in parts.items():
             lane = LaneId(target, number)
-            self.put(lane, rows)
+            self.put(lane, part.rows)
+            if part.runs:
+                self._runs[lane] = self._runs.get(lane, b"") + packed(part.runs)
             if counts:
-                self._given[lane] += rows.num_rows
+                self._given[lane] += part.rows.num_rows
 
     def write(self, context: WorkerContext) -> Written | None:
         """Write everything; what lies where now."""
         if not self._out:
             return None
         try:
-            return context.writer.write(self._out, context.lane_schemas, context.kept)
+            return context.writer.write(self._out, context.lane_schemas, context.kept, self._runs)
         except OSError as error:
             raise BaseUnusable(
                 f"base {context.store}: a segment could not be written: {error}; make room or mend the permissions, then start "
@@ -56,11 +60,11 @@ class Outbox:
 
     def _snapshot(self, edge: Edge) -> Snapshot:
         """The lanes behind an edge, with what this work has given them already."""
-        active = tuple(range(self._sizes[edge.target]))
+        active = tuple(range(self._routing.sizes[edge.target]))
         queued = tuple(self._queued.get(edge.target, ()))
         known = self._loads.get((edge.grouping.kind, edge.target))
         if known is None:
-            return Snapshot(active, queued)
+            return Snapshot(active, queued, owners=self._routing.owners.get(edge.target))
         given = (self._given[LaneId(edge.target, lane)] for lane in active)
         load = tuple(have + rows * known.cost for have, rows in zip(known.load, given, strict=True))
         return Snapshot(active, queued, load, known.cost)

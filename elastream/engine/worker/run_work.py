@@ -18,6 +18,7 @@ from elastream.engine.messages import (
     LatencyCounts,
     Loads,
     Receipt,
+    Routing,
     SourceReceipt,
     SourceWork,
     problem_of,
@@ -47,11 +48,9 @@ FEW = 8
 Deliver = Callable[[pa.RecordBatch, Delivery], object]
 
 
-def run_work(
-    context: WorkerContext, sizes: dict[str, int], work: LaneWork | SourceWork
-) -> tuple[Receipt, Written | None]:
+def run_work(context: WorkerContext, routing: Routing, work: LaneWork | SourceWork) -> tuple[Receipt, Written | None]:
     """Do one work. An operator's defect comes back in the receipt; then nothing else is in it."""
-    run = WorkRun(context, sizes, work.turn, work.queued, work.loads)
+    run = WorkRun(context, routing, work.turn, work.queued, work.loads)
     try:
         if isinstance(work, SourceWork):
             run.make(work)
@@ -70,7 +69,7 @@ class WorkRun:
     def __init__(
         self,
         context: WorkerContext,
-        sizes: dict[str, int],
+        routing: Routing,
         turn: int,
         queued: dict[str, list[int]] | None = None,
         loads: list[Loads] | None = None,
@@ -78,7 +77,7 @@ class WorkRun:
     ) -> None:
         self._context = context
         self._deliver_to = deliver
-        self._outbox = Outbox(sizes, turn, queued or {}, loads or [])
+        self._outbox = Outbox(routing, turn, queued or {}, loads or [])
         self._receipts: list[LaneReceipt] = []
         self._sources: list[SourceReceipt] = []
         self._failures: list[tuple[str, int, Failure]] = []

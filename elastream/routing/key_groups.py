@@ -1,0 +1,67 @@
+"""Key groups: keys fall into a fixed number of groups, and lanes own groups. Who owns which is data, changed with the fewest moves."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from elastream.routing.hashing import hash_columns
+from elastream.topology.groupings import KEY_GROUPS
+
+Groups = npt.NDArray[np.int64]
+Owners = list[int]
+"""The lane of each group."""
+
+
+def groups_of(batch: pa.RecordBatch, columns: tuple[str, ...]) -> Groups:
+    """The group of every row."""
+    found: Groups = (hash_columns(batch, columns) % np.uint64(KEY_GROUPS)).astype(np.int64)
+    return found
+
+
+def dealt_out(lanes: Sequence[int]) -> Owners:
+    """The groups of a new operator: as many for each lane, in ranges."""
+    return [lanes[group * len(lanes) // KEY_GROUPS] for group in range(KEY_GROUPS)]
+
+
+def rebalanced(owners: Owners, lanes: int, near: Callable[[int, int], bool] = lambda giver, taker: False) -> Owners:
+    """Owners among the lanes 0 to `lanes`, as even as can be, with the fewest groups moved.
+
+    Of the ways to do that, one in which many groups stay `near`: in the same host, say, where their state is.
+    """
+    counts = Counter(owners)
+    # The lanes that have most may keep one more than the others: then fewer have to move.
+    by_count = sorted(range(lanes), key=lambda lane: (-counts[lane], lane))
+    share, over = divmod(KEY_GROUPS, lanes)
+    wanted = {lane: share + (rank < over) for rank, lane in enumerate(by_count)}
+    kept: Counter[int] = Counter()
+    moving: list[int] = []
+    for group, lane in enumerate(owners):
+        if kept[lane] < wanted.get(lane, 0):
+            kept[lane] += 1
+        else:
+            moving.append(group)
+    result = list(owners)
+    room = {lane: wanted[lane] - kept[lane] for lane in range(lanes) if wanted[lane] > kept[lane]}
+    # First those that find a place nearby, then the others.
+    for only_near in (True, False):
+        left = []
+        for group in moving:
+            found = [lane for lane in room if not only_near or near(owners[group], lane)]
+            if not found:
+                left.append(group)
+                continue
+            taker = max(found, key=lambda lane: (room[lane], -lane))
+            result[group] = taker
+            room[taker] -= 1
+            if not room[taker]:
+                del room[taker]
+        moving = left
+    return result
+
+
+def moves(before: Owners, after: Owners) -> list[tuple[int, int]]:
+    """The groups that change hands, each with its new lane."""
+    return [(group, new) for group, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
