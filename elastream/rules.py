@@ -53,6 +53,14 @@ SHARED_S = 0.002
 
 MOST_SHARED = 16
 
+PORTION_KEYS = 20_000
+"""Keys whose state is learned or written in one work, about."""
+
+MOST_CHANGES = 1024
+"""Changes in the log of an operator's state, before key groups are written whole; rows likewise, unless there are more keys."""
+
+LEAST_ROWS = 50_000
+
 IDLE_S = 0.5
 """With nothing to do, a turn still happens this often."""
 
@@ -97,6 +105,11 @@ def weight(taken: int, seen: float) -> float:
 def rest(turn_s: float) -> float:
     """How long the driver rests after a turn, so that turns take no more than their share of a core."""
     return min(turn_s * (1.0 / TURN_SHARE - 1.0), LONGEST_REST_S)
+
+
+def compacts(changes: int, rows: int, keys: int) -> bool:
+    """True when the log of an operator's state is so long that its oldest key groups shall be written whole."""
+    return changes > MOST_CHANGES or rows > max(LEAST_ROWS, keys)
 
 
 def shares_work(rows: int, service_s: float) -> bool:

@@ -31,6 +31,9 @@ class Settings:
     work_timeout_s: float | None = None
     """A work that takes longer than this has its host ended, and is tried again in halves; None: it is only shown."""
 
+    ring_s: float | None = 1.0
+    """How often what keyed operators remember is copied to the next replica's host, to go on there when a host dies; None: never."""
+
     state_partitions: int = 4
     """Into how many parts Spark cuts the state of dataframe operators, when a base is new; later `handle.rescale_state` does."""
 
@@ -40,6 +43,8 @@ class Settings:
                 raise SettingError(f"{name} must be more than 0, got {getattr(self, name)}")
         if self.max_budget_s < self.budget_s:
             raise SettingError(f"max_budget_s must be at least budget_s {self.budget_s}, got {self.max_budget_s}")
+        if self.ring_s is not None and not self.ring_s > 0:
+            raise SettingError(f"ring_s must be more than 0, got {self.ring_s}; None means no copies")
         if self.state_partitions < 1:
             raise SettingError(f"state_partitions must be 1 or more, got {self.state_partitions}")
         if self.q_size is not None and self.q_size < 1:

@@ -59,7 +59,7 @@ def start(spark: SparkSession, folder: Path) -> Handle:
 
     def tell_of_it() -> None:
         while handle.active:
-            tell(tick=handle.state.entry, slots=handle.observe().slots, finished=len(ids_in(folder / "sink")))
+            tell(tick=handle.ledger.entry, slots=handle.observe().slots, finished=len(ids_in(folder / "sink")))
             time.sleep(0.3)
         if failure := handle._failure():
             tell(failed=str(failure))
@@ -110,7 +110,7 @@ def main() -> None:
             assert handle is not None
             wait_for(lambda: len(ids_in(folder / "sink")) == order["end"] or not handle.active, 120)  # noqa: B023
             for name in ("files", "tally"):
-                wait_for(lambda: not handle.state.queued(name) or not handle.active)  # noqa: B023
+                wait_for(lambda: not handle.ledger.queued(name) or not handle.active)  # noqa: B023
             handle.stop()
             found = handle.audit()
             tell(ended=[found.entered, found.finished, found.dropped, found.queued, found.duplicates, found.problems])

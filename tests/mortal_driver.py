@@ -144,7 +144,7 @@ def main() -> None:
     seen: list[int] = []
     handle.subscribe(at_each_tick)
     while handle.active and (
-        sum(ids_in(folder / "sink").values()) < count or handle.state.totals["tally"].processed < count
+        sum(ids_in(folder / "sink").values()) < count or handle.ledger.totals["tally"].processed < count
     ):
         time.sleep(0.1)
     handle.stop()

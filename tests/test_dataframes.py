@@ -90,7 +90,7 @@ def test_projections_pandas_udfs_and_static_joins_flow_like_any_operator(spark: 
     with run(flow, str(tmp_path), spark=spark, policy="psps", td_s=1.0, benchmark_s=0.5) as handle:
         finish(handle, 240)
         rows = handle.output("out").to_pylist()
-        audit, totals = handle.audit(), handle.state.totals
+        audit, totals = handle.audit(), handle.ledger.totals
     kept = [n for n in range(3000) if n % 3 and n % 2]
     assert Counter((r["id"], r["name"], r["square"]) for r in rows) == Counter(
         (n, f"name {n % 10}", n * n) for n in kept
@@ -170,7 +170,7 @@ def test_the_state_of_transform_with_state_goes_on_after_a_stop(spark: SparkSess
     settings = Settings(q_size=400)
     with run(flow, str(tmp_path), spark=spark, settings=settings) as handle:
         wait_for(lambda: handle.observe(60).operators["total"].processed, 180)
-    assert handle.state.totals["total"].processed < 3000
+    assert handle.ledger.totals["total"].processed < 3000
     with run(flow, str(tmp_path), spark=spark, settings=settings) as handle:
         finish(handle, 240)
         rows = handle.output("out").to_pylist()
@@ -269,7 +269,7 @@ def test_what_is_too_old_is_dropped_before_spark_sees_it(spark: SparkSession, tm
         finish(handle, 240)
         audit = handle.audit()
     assert (audit.entered, audit.dropped, audit.finished, audit.problems) == (1000, 1000, 0, ())
-    assert handle.state.totals["work"].late == 1000
+    assert handle.ledger.totals["work"].late == 1000
 
 
 def test_a_base_with_state_keeps_its_branches(spark: SparkSession, tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_state_is_rescaled_while_it_flows_taken_back_on_any_doubt_and_at_the_nex
     assert (tmp_path / state_rescale.UNFINISHED).exists()
     with run(two_with_state(6000), base, spark=spark, settings=settings) as handle:
         assert not (tmp_path / state_rescale.UNFINISHED).exists()
-        assert Checkpoint(spark, f"file://{tmp_path}/checkpoint").partitions(handle.state.batch) == 3
+        assert Checkpoint(spark, f"file://{tmp_path}/checkpoint").partitions(handle.ledger.batch) == 3
         finish(handle, 240)
         check_both(handle, 6000)
         assert handle.audit().problems == ()

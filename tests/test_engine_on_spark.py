@@ -41,7 +41,7 @@ def test_a_streaming_dataframe_is_a_source_and_an_output_is_a_streaming_datafram
     assert audit.problems == ()
     with run(flow, str(tmp_path / "base"), spark=spark) as again:
         before = audit.entered
-        wait_for(lambda: again.state.totals["rate"].entered > before + 1000)
+        wait_for(lambda: again.ledger.totals["rate"].entered > before + 1000)
         again.stop()
         rest = ids_of(again)
     # What the reader had acknowledged may be gone; nothing that is left was there before, and no id is missing.

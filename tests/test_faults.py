@@ -137,7 +137,7 @@ def _stopped_with_a_backlog(base: Path) -> None:
         while handle.observe().operators["slow"].queued < 500:
             assert time.monotonic() < until
             time.sleep(0.02)
-    assert handle.state.queued("slow") > 0
+    assert handle.ledger.queued("slow") > 0
 
 
 def _takes_5_ms(row: Row) -> Row:
@@ -205,7 +205,7 @@ def test_full_lanes_that_wait_hold_no_more_than_q_size_and_lose_nothing(tmp_path
 
     def look(tick: Any) -> None:
         nonlocal most
-        most = max(most, *(len(q) for lane, q in handle.state.lanes.items() if lane.operator == "slow"), 0)
+        most = max(most, *(len(q) for lane, q in handle.ledger.lanes.items() if lane.operator == "slow"), 0)
 
     with LocalEngine().run(flow, str(tmp_path), settings=Settings(q_size=150)) as handle:
         handle.subscribe(look)
@@ -221,7 +221,7 @@ def test_full_lanes_that_drop_count_what_they_drop(tmp_path: Path) -> None:
         finish(handle)
         kept = ids_of(handle)
         audit = handle.audit()
-        overflowed = handle.state.totals["slow"].overflowed
+        overflowed = handle.ledger.totals["slow"].overflowed
     assert audit.problems == ()
     assert audit.entered == 3000 == audit.finished + audit.dropped
     assert audit.dropped == overflowed > 0
@@ -233,7 +233,7 @@ def test_tuples_older_than_t_out_are_dropped_and_counted(tmp_path: Path) -> None
     with LocalEngine().run(flow, str(tmp_path), settings=Settings(t_out_s=3.0)) as handle:
         finish(handle)
         audit = handle.audit()
-        late = handle.state.totals["slow"].late
+        late = handle.ledger.totals["slow"].late
         kept = ids_of(handle)
     assert audit.problems == ()
     assert late == audit.dropped > 0
@@ -285,7 +285,7 @@ def test_a_restart_goes_on_where_the_stream_was(tmp_path: Path) -> None:
     for _ in range(3):
         with LocalEngine().run(flow, base) as handle:
             handle.await_end(2)
-        ticks.append(handle.state.entry)
+        ticks.append(handle.ledger.entry)
     with LocalEngine().run(flow, base) as handle:
         finish(handle)
     assert ticks == sorted(set(ticks))

@@ -112,7 +112,7 @@ def test_a_directory_collects_rows_before_it_writes_and_the_last_ones_do_not_wai
     flow.batch("work", same, after="in").sink("out", sinks.json(str(tmp_path / "out"), every_s=2), after="work")
     with run(flow, str(tmp_path / "base"), spark=spark) as handle:
         finish(handle)
-        ticks = handle.state.entry
+        ticks = handle.ledger.entry
     written = list((tmp_path / "out").glob("delivery=*"))
     # At once, then every two seconds, and what is left at the end, which may be in several ticks.
     assert 3 <= len(written) <= 10 < ticks

@@ -99,12 +99,12 @@ def test_chained_operators_run_in_one_task_and_are_counted_each(tmp_path: Path) 
     with LocalEngine().run(flow, str(tmp_path / "base")) as handle:
         finish(handle)
         assert ids_in(tmp_path) == each_once(500)
-        totals = handle.state.totals
+        totals = handle.ledger.totals
         audit = handle.audit()
     assert {name: totals[name].processed for name in ("in", "first", "keep", "second", "end")} == {
         "in": 600, "first": 600, "keep": 600, "second": 500, "end": 500,
     }  # fmt: skip
-    assert {lane.operator for lane in handle.state.lanes} == {"keep"}
+    assert {lane.operator for lane in handle.ledger.lanes} == {"keep"}
     assert (audit.entered, audit.finished, audit.problems) == (600, 600, ())
 
 
@@ -170,7 +170,7 @@ def test_the_disk_holds_what_waits_and_a_few_ticks(tmp_path: Path) -> None:
     with LocalEngine().run(flow, str(tmp_path)) as handle:
         while not handle.await_end(0.3):
             most = max(most, len(list(tmp_path.glob("segments/*"))))
-        ticks = handle.state.entry
+        ticks = handle.ledger.entry
     assert ticks > 40
     # A tick writes at most three segments here; they go a few ticks after their last tuple.
     assert most <= 3 * 16

@@ -125,7 +125,7 @@ def test_an_operator_that_takes_long_for_one_tuple_is_shown_and_holds_up_no_othe
     with LocalEngine().run(flow, str(tmp_path)) as handle:
         wait_for(lambda: handle.totals("other").processed == 2000)
         # Of the operator itself only one lane waits: the others have served theirs.
-        wait_for(lambda: sum(len(queue) > 0 for queue in handle.state.lanes_of("slow").values()) == 1)
+        wait_for(lambda: sum(len(queue) > 0 for queue in handle.ledger.lanes_of("slow").values()) == 1)
         [overdue] = handle.overdue(0.5)
         assert (overdue.operator, len(overdue.replicas)) == ("slow", 1)
         assert str(overdue).startswith(f"slow, replica {overdue.replicas[0]}: ")

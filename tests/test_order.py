@@ -71,7 +71,7 @@ def test_a_key_stays_in_order_while_replicas_change_and_hosts_die(kills: int, tm
         finish(handle)
         check_order(handle, count)
         audit = handle.audit()
-        owners = Counter(handle.state.owners["work"])
+        owners = Counter(handle.ledger.owners["work"])
     assert times > 10 and left == 0
     assert audit.problems == () and audit.duplicates == 0
     assert max(owners.values()) - min(owners.values()) <= 1
@@ -88,8 +88,8 @@ def test_a_rescale_moves_what_waits_in_the_next_turn_and_a_lane_that_is_switched
         handle.scale("work", 1)
         finish(handle)
         check_order(handle, count)
-        assert set(handle.state.owners["work"]) == {0}
-        consumed = {lane.lane: queue.consumed for lane, queue in handle.state.lanes.items() if lane.operator == "work"}
+        assert set(handle.ledger.owners["work"]) == {0}
+        consumed = {lane.lane: queue.consumed for lane, queue in handle.ledger.lanes.items() if lane.operator == "work"}
     assert consumed[0] > count * 0.9, "what waited was served where it was"
 
 
@@ -103,12 +103,12 @@ def test_a_run_goes_on_with_the_owners_it_had_and_evens_them_out(tmp_path: Path)
         until = time.monotonic() + 30
         while not handle.totals("work").processed and time.monotonic() < until:
             time.sleep(0.01)
-    before = handle.state.owners["work"]
+    before = handle.ledger.owners["work"]
     assert set(before) == set(range(6))
     with LocalEngine().run(flow(3), str(tmp_path)) as handle:
         finish(handle)
         check_order(handle, 4000)
-        after = handle.state.owners["work"]
+        after = handle.ledger.owners["work"]
     assert set(after) == {0, 1, 2} and sum(a != b for a, b in zip(before, after, strict=True)) == before.count(
         3
     ) + before.count(4) + before.count(5)

@@ -269,7 +269,7 @@ def _watch(spark: SparkSession, graph: Graph, folder: str) -> list[Stretch]:
         while handle.active and time.monotonic() < until:
             used.append((time.time(), _host_cpu_s(handle)))
             handle.await_end(0.25)
-        origin_s = min(float(its["origin_s"]) for its in handle.state.sources.values())
+        origin_s = min(float(its["origin_s"]) for its in handle.ledger.sources.values())
     if not ticks or len(used) < 2:
         raise SettingError(f"no tick in {PATIENCE_S:.0f} s: this machine is too busy to be measured")
     return [

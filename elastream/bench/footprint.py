@@ -65,12 +65,12 @@ def measure_footprint(tuples: int, per_second: float, replicas: int, quiet_s: fl
 def _has_arrived(run: Watched, total: int) -> bool:
     """True when everything has entered and only the slow operator has tuples left."""
     waiting = [run.ticks[-1].queued[name] for name in OPERATORS[:3]] if run.ticks else [1]
-    return int(run.handle.state.sources["in"]["next"]) >= total and not any(waiting)
+    return int(run.handle.ledger.sources["in"]["next"]) >= total and not any(waiting)
 
 
 def _look(run: Watched, tick: Tick, per_second: float, replicas: int, before_bytes: int) -> Footprint:
     grown = _resident_bytes() - before_bytes
-    book, store = run.handle.state, Store(run.handle.base)
+    book, store = run.handle.ledger, Store(run.handle.base)
     slices = [piece for queue in book.lanes.values() for piece in queue.slices]
     schemas = {key: decode_schema(text) for key, text in book.schemas.items()}
     reader = SegmentReader(store)

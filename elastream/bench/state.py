@@ -109,7 +109,7 @@ def measure_state(keys: int, before: int, after: int) -> StateRescaled:
     flow.sink("last", sink_nothing, after="count", replicas=2)
     cores = os.cpu_count() or 1
     with watched(flow.build(), f"local[{cores},4]", Settings(state_partitions=before)) as run:
-        done = run.handle.state.totals
+        done = run.handle.ledger.totals
         run.wait(
             lambda: "count" in done and done["count"].processed >= keys, load_s * 10 + 120, "all keys to be counted"
         )
@@ -121,7 +121,7 @@ def measure_state(keys: int, before: int, after: int) -> StateRescaled:
         run.wait_for_ticks(len(run.ticks) + 5, 60)
         audit = run.stop()
         counted, entered = done["count"].processed, done["in"].processed
-        waiting = run.handle.state.queued("count")
+        waiting = run.handle.ledger.queued("count")
     return StateRescaled(
         keys,
         receipt.before,

@@ -77,8 +77,8 @@ class Watched:
 
     def origin_s(self) -> float:
         """When the replay began."""
-        self.wait(lambda: bool(self.handle.state.sources.get("in")), 60, "the first tick")
-        return float(self.handle.state.sources["in"]["origin_s"])
+        self.wait(lambda: bool(self.handle.ledger.sources.get("in")), 60, "the first tick")
+        return float(self.handle.ledger.sources["in"]["origin_s"])
 
 
 @contextmanager

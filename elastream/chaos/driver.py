@@ -37,7 +37,7 @@ def main() -> None:
     while handle.active:
         seats = list(handle._run.planner.roster.hosts.values())
         say(
-            entry=handle.state.entry,
+            entry=handle.ledger.entry,
             finished=handle.totals("end").finished,
             letters=handle.totals("work").failed,
             hosts=[seat.pid for seat in seats if seat.pid],

@@ -13,6 +13,7 @@ COMMANDS = {
     "calibrate": "measure this machine for the simulator",
     "audit": "check that nothing was lost or doubled in a base directory",
     "letters": "the tuples on which operators raised: look, take them away, or send them again",
+    "state": "what keyed operators remember: an overview, one key, or all of it as Parquet",
     "readers": "who reads the outputs of a base, and how far each has come",
     "score": "the papers' metrics and the adaptability index of a run, or of any system's CSV",
     "trace": "list the traces, or draw what arrives when",

@@ -27,6 +27,7 @@ from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
 from elastream.policies import make_policy
 from elastream.settings import Settings
+from elastream.state.columns import KeyedColumns
 from elastream.topology import Graph
 from elastream.workload.replay import Replay
 
@@ -112,7 +113,9 @@ def assemble(
         hosts.close()
         raise
     try:
-        program = Program(graph, settings, store.uri, base_id(store), appends=store.appends)
+        states = base.state.states | opening.states
+        columns = {name: KeyedColumns.decode(text).state.names for name, text in states.items()}
+        program = Program(graph, settings, store.uri, base_id(store), columns, appends=store.appends)
         estimates = Estimates(base.state.estimates)
         loads = LaneLoads(graph, base.state, plan.td_s)
         planner = Planner(graph, settings, base.state, estimates, loads)

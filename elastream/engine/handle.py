@@ -12,6 +12,7 @@ from elastream.engine.hosts.link import HostLink
 from elastream.engine.letters import read_letters
 from elastream.engine.measure.observer import RunObserver
 from elastream.engine.threads import within
+from elastream.engine.tick.group_mover import StateMoved
 from elastream.engine.tick.life import Phase, RunLife
 from elastream.engine.tick.loop import TickLoop
 from elastream.engine.tick.planner import Planner
@@ -23,6 +24,7 @@ from elastream.lanes.readers import read_output
 from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
 from elastream.settings import Settings
+from elastream.state.table import state_table
 from elastream.topology import DUE, Graph, Kind
 
 STOP_S = 3.0
@@ -101,7 +103,7 @@ class RunHandle:
         return self._run.loop.timed
 
     @property
-    def state(self) -> LedgerState:
+    def ledger(self) -> LedgerState:
         """What the ledger says; look, do not touch."""
         return self._run.base.state
 
@@ -129,7 +131,7 @@ class RunHandle:
 
     def totals(self, operator: str) -> OperatorCounts:
         """What an operator has done since the base began; zeros when that is nothing."""
-        return self.state.totals.get(operator) or OperatorCounts()
+        return self.ledger.totals.get(operator) or OperatorCounts()
 
     def observe(self, seconds: float = 1.0) -> Observation:
         """The last `seconds`."""
@@ -225,7 +227,7 @@ class RunHandle:
         if error is None or isinstance(error, ElastreamError):
             return error
         failure = RunFailed(
-            f"tick {self.state.entry + 1} failed, nothing of it was applied: {type(error).__name__}: {error}"
+            f"tick {self.ledger.entry + 1} failed, nothing of it was applied: {type(error).__name__}: {error}"
         )
         failure.__cause__ = error
         return failure
@@ -237,6 +239,15 @@ class RunHandle:
         self._check_output(name)
         table = read_output(self._run.store, name)
         return table.drop_columns([DUE]) if DUE in table.column_names else table
+
+    def state(self, operator: str) -> pa.Table:
+        """What a keyed operator remembers, a row per key, as of the last entry."""
+        return state_table(self._run.store, operator)
+
+    @property
+    def state_moves(self) -> list[StateMoved]:
+        """What became of the states of keyed operators when their replicas changed, a receipt for each change."""
+        return list(self._run.loop.mover.receipts)
 
     def dead_letters(self, *, remove: bool = False) -> pa.Table:
         """The tuples on which an operator raised: which, where, and the error. With `remove` they are taken away."""

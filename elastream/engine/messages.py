@@ -11,6 +11,8 @@ import msgspec
 from elastream import errors
 from elastream.errors import ElastreamError
 from elastream.lanes.segments import Appended, SchemaId, Slice
+from elastream.lanes.state import GroupWhole, StateChange
+from elastream.lanes.state_log import Change
 
 VERSION = 5
 """Both sides are of one installation, but a cluster may have an old one on some machine."""
@@ -85,7 +87,40 @@ class TimeWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="time
     seconds: float
 
 
-Work = LaneWork | SourceWork | TimeWork
+class GroupSince(NamedTuple):
+    """A key group of which a host shall know the state."""
+
+    group: int
+    since: int
+    """The number of the first change that it does not know."""
+    anew: bool
+    """True: what it knows of the group is worth nothing; it begins with the whole."""
+
+
+class SyncWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="sync"):
+    """Learn the states of some key groups: those written whole first, then what changed since."""
+
+    id: int
+    operator: str
+    groups: list[GroupSince]
+    wholes: list[Slice]
+    changes: list[Change]
+    forget: list[int] = []
+    """Key groups of which nothing need be known any more."""
+    measure: bool = False
+    """True: say what the groups amount to when all is known."""
+
+
+class WholeWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="whole"):
+    """Say what some key groups amount to, and write them whole."""
+
+    id: int
+    operator: str
+    groups: list[int]
+    write: bool
+
+
+Work = LaneWork | SourceWork | TimeWork | SyncWork | WholeWork
 
 
 class Routing(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="routing"):
@@ -156,6 +191,15 @@ class Problem(NamedTuple):
     message: str
 
 
+class GroupFacts(NamedTuple):
+    """What a key group amounts to in a host. The checksum does not depend on the order of the keys."""
+
+    group: int
+    keys: int
+    size: int
+    checksum: int
+
+
 class Receipt(msgspec.Struct, array_like=True, gc=False):
     """What one work did. Nothing of it counts until the driver commits it."""
 
@@ -169,6 +213,9 @@ class Receipt(msgspec.Struct, array_like=True, gc=False):
     timed: dict[str, float] | None = None
     """The answer to `TimeWork`: seconds per tuple."""
     problem: Problem | None = None
+    changes: list[StateChange] = []
+    wholes: list[GroupWhole] = []
+    facts: list[GroupFacts] = []
 
     @property
     def head(self) -> str:

@@ -16,7 +16,7 @@ from pyarrow import ipc
 
 from elastream.errors import Damaged
 from elastream.lanes.runs import Runs, cut, packed
-from elastream.lanes.segments import BATCH_BYTES, FOLDER, Appended, LaneId, SchemaId, Slice
+from elastream.lanes.segments import BATCH_BYTES, FOLDER, STATE, Appended, LaneId, SchemaId, Slice
 from elastream.lanes.store import Store
 
 ROLL_BYTES = 16 << 20
@@ -57,7 +57,7 @@ class SegmentWriter:
     """Appends to one file at a time, of a host or a task; several threads may write.
 
     Where files cannot be appended to so that others see it, each write makes a file of its own. `kept` rows, which wait to be
-    read from outside, go to a file apart: they stay longer than the others.
+    read from outside, and what operators remember go to files apart: they stay longer than the others.
     """
 
     def __init__(
@@ -76,7 +76,8 @@ class SegmentWriter:
         self._cache = cache
         self._lock = threading.Lock()
         self._number = 0
-        self._files: dict[bool, _File] = {}
+        self._files: dict[str, _File] = {}
+        """By what they hold: nothing, `k` and `s` for tuples that wait, those that are kept, and states."""
         self._ended: list[str] = []
         if appends:
             (store.local_path / FOLDER).mkdir(parents=True, exist_ok=True)
@@ -97,20 +98,20 @@ class SegmentWriter:
         ]
         written = Written([], [])
         try:
-            for apart in (False, True):
-                mine = [piece for piece in pieces if (piece[0].operator in kept) is apart]
+            for shelf in ("", "k", "s"):
+                mine = [piece for piece in pieces if _shelf(piece[0].operator, kept) == shelf]
                 if mine:
-                    written.appended.extend(self._write(mine, apart, written.files))
+                    written.appended.extend(self._write(mine, shelf, written.files))
         except BaseException:
             # No receipt will name what was written of it.
             self.release(written)
             raise
         return written
 
-    def _write(self, pieces: list[_Piece], apart: bool, files: list[_File]) -> list[Appended]:
+    def _write(self, pieces: list[_Piece], shelf: str, files: list[_File]) -> list[Appended]:
         checksums = [zlib.crc32(piece[2]) for piece in pieces]
         with self._lock:
-            file = self._current(apart)
+            file = self._current(shelf)
             file.writers += 1
             files.append(file)
             at = file.size
@@ -124,7 +125,7 @@ class SegmentWriter:
         for (lane, batch, data, schema, runs), checksum in zip(pieces, checksums, strict=True):
             piece = Slice(file.name, at, data.size, checksum, schema, 0, batch.num_rows, runs)
             appended.append(Appended(lane.operator, lane.lane, piece))
-            if self._cache is not None and not apart:
+            if self._cache is not None and not shelf:
                 self._cache.put((file.name, at), batch, data.size)
             at += data.size
         return appended
@@ -151,22 +152,22 @@ class SegmentWriter:
                 self._end(file)
             self._files = {}
 
-    def _current(self, apart: bool) -> _File:
-        file = self._files.get(apart)
+    def _current(self, shelf: str) -> _File:
+        file = self._files.get(shelf)
         if file is not None and (file.size >= ROLL_BYTES or self._clock() - file.began_s >= ROLL_S):
-            del self._files[apart]
+            del self._files[shelf]
             self._end(file)
             file = None
         if file is None or not self._appends:
             self._number += 1
-            name = f"{self._prefix}-{self._number:06d}{'k' if apart else ''}.arrow"
+            name = f"{self._prefix}-{self._number:06d}{shelf}.arrow"
             descriptor = None
             if self._appends:
                 path = self._store.local_path / FOLDER / name
                 descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
             file = _File(name, descriptor, self._clock())
             if self._appends:
-                self._files[apart] = file
+                self._files[shelf] = file
         return file
 
     def _append(self, file: _File, data: "bytes | pa.Buffer") -> None:
@@ -276,6 +277,10 @@ class SegmentReader:
             for descriptor in self._open.values():
                 os.close(descriptor)
             self._open.clear()
+
+
+def _shelf(operator: str, kept: frozenset[str]) -> str:
+    return "s" if operator.endswith(STATE) else "k" if operator in kept else ""
 
 
 def _joined(pieces: list[_Piece]) -> "bytes | pa.Buffer":

@@ -22,6 +22,10 @@ BATCH_BYTES = 1 << 20
 """A lane that takes a few tuples reads the whole batch they are in: so batches stay about this small."""
 
 
+STATE = "/state"
+"""Behind the name of an operator: what it remembers, among what is written for lanes. No operator has such a name."""
+
+
 class LaneId(NamedTuple):
     """Which replica of which operator."""
 

@@ -8,6 +8,7 @@ import msgspec
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.queues import LaneQueue
 from elastream.lanes.segments import Appended, LaneId, SchemaId, Slice
+from elastream.lanes.state_log import Change, StateLog, Whole
 
 
 class Given(NamedTuple):
@@ -35,6 +36,23 @@ class Reread(NamedTuple):
     first: int
     planned_s: float
     t_out_s: float | None
+    slices: list[Slice]
+
+
+class StateChange(NamedTuple):
+    """What a work changed in the states of an operator, by key group."""
+
+    operator: str
+    slice: Slice
+
+
+class GroupWhole(NamedTuple):
+    """The state of a key group, written whole."""
+
+    operator: str
+    group: int
+    keys: int
+    size: int
     slices: list[Slice]
 
 
@@ -68,6 +86,12 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What dataframe operators with state took in the batch that this entry commits."""
     owners: dict[str, dict[int, int]] = {}
     """Per operator that is reached by keys, the key groups that change hands, each with its new lane; what waits of them moves."""
+    states: dict[str, str] = {}
+    """Per keyed operator, the columns of its key and state, when they changed."""
+    forgotten: list[str] = []
+    """Operators of which nothing is remembered any more."""
+    changes: list[StateChange] = []
+    wholes: list[GroupWhole] = []
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -89,6 +113,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     offer: int
     reread: list[Reread]
     owners: dict[str, list[int]] = {}
+    states: dict[str, str] = {}
+    logs: dict[str, tuple[int, list[Change], dict[int, Whole]]] = {}
+    """Per keyed operator, the number of its next change, its changes, and its key groups as they were written whole."""
 
 
 class Applied(NamedTuple):
@@ -120,6 +147,10 @@ class LedgerState:
         self.reread: list[Reread] = []
         self.owners: dict[str, list[int]] = {}
         """Per operator that is reached by keys, the lane of each key group."""
+        self.states: dict[str, str] = {}
+        """Per keyed operator, the columns of its key and state."""
+        self.logs: dict[str, StateLog] = {}
+        """Per keyed operator, what it knows."""
         self._of: dict[str, dict[int, LaneQueue]] = {}
         self._queued: Counter[str] = Counter()
         self._uses: Counter[str] = Counter()
@@ -169,6 +200,7 @@ class LedgerState:
             freed = [segment for segment in freed if segment not in self._uses]
             for again in before:
                 freed += self._release(again.slices)
+        freed += self._apply_states(entry)
         for operator, counts in entry.counts.items():
             totals = self.totals.get(operator)
             if totals is None:
@@ -187,6 +219,24 @@ class LedgerState:
             self.offer = entry.offer
         self.entry, self.at_s = entry.number, entry.at_s
         return Applied(freed, filled)
+
+    def _apply_states(self, entry: Entry) -> list[str]:
+        """Gives the segments that no slice names any more. A whole tells of all changes before this entry's."""
+        released: list[Slice] = []
+        for operator in entry.forgotten:
+            self.states.pop(operator, None)
+            released += self.logs.pop(operator, StateLog()).slices()
+        for operator, columns in entry.states.items():
+            self.states[operator] = columns
+            self.logs.setdefault(operator, StateLog())
+        for whole in entry.wholes:
+            log = self.logs[whole.operator]
+            self._uses.update(piece.segment for piece in whole.slices)
+            released += log.add_whole(whole.group, Whole(log.next_number, whole.keys, whole.size, whole.slices))
+        for change in entry.changes:
+            self._uses[change.slice.segment] += 1
+            self.logs[change.operator].add(change.slice)
+        return self._release(released)
 
     def move_groups(self, operator: str, moved: dict[int, int]) -> list[LaneId]:
         """Key groups change hands, and what waits of them goes to the end of their new lanes; gives those.
@@ -249,6 +299,8 @@ class LedgerState:
             offer=self.offer,
             reread=self.reread,
             owners=self.owners,
+            states=self.states,
+            logs={name: (log.next_number, list(log.changes), log.wholes) for name, log in self.logs.items()},
         )
 
     @classmethod
@@ -269,5 +321,12 @@ class LedgerState:
         state.outputs, state.query, state.batch = snapshot.outputs, snapshot.query, snapshot.batch
         state.offer, state.reread = snapshot.offer, snapshot.reread
         state.owners = {operator: list(owners) for operator, owners in snapshot.owners.items()}
+        state.states = dict(snapshot.states)
+        for operator, (number, changes, wholes) in snapshot.logs.items():
+            log = state.logs[operator] = StateLog(number)
+            log.wholes = dict(wholes)
+            for change in changes:
+                log.put(change)
+            state._uses.update(piece.segment for piece in log.slices())
         state._uses.update(piece.segment for again in snapshot.reread for piece in again.slices)
         return state

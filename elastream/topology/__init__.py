@@ -3,7 +3,7 @@
 from elastream.topology import groupings
 from elastream.topology.graph import Graph
 from elastream.topology.groupings import Grouping
-from elastream.topology.operators import Edge, Kind, Operator, OperatorName, Replicas
+from elastream.topology.operators import Edge, KeyedState, Kind, Operator, OperatorName, Replicas
 from elastream.topology.schemas import DUE, parse_schema, stored
 from elastream.topology.topology import Topology
 
@@ -12,6 +12,7 @@ __all__ = [
     "Edge",
     "Graph",
     "Grouping",
+    "KeyedState",
     "Kind",
     "Operator",
     "OperatorName",

@@ -25,6 +25,7 @@ def checked_graph(name: str, operators: Sequence[Operator], edges: Sequence[Edge
         _inputs(graph, operator)
         _chaining(graph, operator)
         _dataframe(graph, operator)
+        _keyed(graph, operator)
     for edge in graph.edges:
         _grouping(graph, edge)
     for reached in graph.reached_by_keys:
@@ -161,6 +162,33 @@ def _dataframe(graph: Graph, operator: Operator) -> None:
                 f"sink {member.name!r}: chained behind the dataframe {operator.name!r}, whose rows come in another order when "
                 "a tick is repeated; remove chain=True"
             )
+
+
+def _keyed(graph: Graph, operator: Operator) -> None:
+    """Its key must be among its columns, and its state must have names that Python can say."""
+    if operator.keyed is None:
+        return
+    here, columns = f"{operator.kind} {operator.name!r}", graph.input_schema(operator.name).names
+    state = operator.keyed
+    if not state.key or len(set(state.key)) < len(state.key):
+        raise TopologyError(f"{here}: a key is one or more columns, each once, got {list(state.key)}; write key='word'")
+    for column in state.key:
+        if column not in columns:
+            close = get_close_matches(column, columns, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(columns)}"
+            raise TopologyError(f"{here}: key {column!r} is no column that enters; {hint}")
+    for name in state.schema.names:
+        if not name.isidentifier() or name.startswith("_") or name in ("remove", *state.key):
+            raise TopologyError(
+                f"{here}: state column {name!r}: a name that Python can say, without '_' in front, not 'remove' and not the key's; rename it"
+            )
+    for name in state.initial:
+        if name not in state.schema.names:
+            raise TopologyError(
+                f"{here}: initial has {name!r}, which is no state column; there are {', '.join(state.schema.names)}"
+            )
+    if state.ttl_s is not None and not state.ttl_s > 0:
+        raise TopologyError(f"{here}: ttl_s must be more than 0, got {state.ttl_s}; None keeps keys for ever")
 
 
 def _grouping(graph: Graph, edge: Edge) -> None:

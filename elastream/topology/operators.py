@@ -1,7 +1,7 @@
 """The parts of a graph, frozen: operators, the replicas they may have, the edges between them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NewType
 
@@ -25,12 +25,28 @@ class Kind(StrEnum):
     BATCH = "batch"
     PANDAS = "pandas"
     DATAFRAME = "dataframe"
+    KEYED = "keyed"
+    KEYED_BATCH = "keyed_batch"
+    KEYED_PANDAS = "keyed_pandas"
     SINK = "sink"
     OUTPUT = "output"
 
     @property
     def ends_the_graph(self) -> bool:
         return self in (Kind.SINK, Kind.OUTPUT)
+
+
+@dataclass(frozen=True)
+class KeyedState:
+    """What a keyed operator remembers of every key."""
+
+    key: tuple[str, ...]
+    schema: pa.Schema
+    initial: dict[str, Any] = field(default_factory=dict)
+    """What columns are for a key that comes for the first time; the others are None."""
+
+    ttl_s: float | None = None
+    """A key that has not changed for so long is forgotten; None: never."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +88,9 @@ class Operator:
 
     updates: bool = False
     """Of a dataframe operator: True when it gives a row again whenever it changes, not once when it is final."""
+
+    keyed: KeyedState | None = None
+    """Of a keyed operator: what it remembers."""
 
     @property
     def by_spark(self) -> bool:

@@ -12,7 +12,7 @@ from elastream.topology import groupings
 from elastream.topology.check import checked_graph
 from elastream.topology.graph import Graph
 from elastream.topology.groupings import Grouping
-from elastream.topology.operators import Edge, Kind, Operator, OperatorName, Replicas
+from elastream.topology.operators import Edge, KeyedState, Kind, Operator, OperatorName, Replicas
 from elastream.topology.schemas import parse_schema
 
 Function = Callable[..., Any]
@@ -37,6 +37,15 @@ class OperatorOptions(TypedDict, total=False):
     schema: str | pa.Schema | None
     chain: bool
     waits: bool
+
+
+class KeyedOptions(OperatorOptions, total=False):
+    """The same for an operator that remembers something of every key."""
+
+    key: Required[str | Sequence[str]]
+    state: Required[str | pa.Schema]
+    initial: dict[str, Any]
+    ttl_s: float | None
 
 
 class Topology:
@@ -97,6 +106,26 @@ class Topology:
         """
         return self._add(name, Kind.DATAFRAME, function, how, updates=updates)
 
+    def keyed(self, name: str, function: Function, **how: Unpack[KeyedOptions]) -> "Topology":
+        """`function(key, rows: list of dict, state) -> iterable of dict`: some tuples of one key, in order, and what is known of it.
+
+        `state` has an attribute for each column of `state="n long, ..."`, None or as `initial={"n": 0}` says when the key is
+        new. What the function sets is kept; `state.remove()` forgets the key. With several columns as `key`, the key is a tuple.
+        """
+        return self._add_keyed(name, Kind.KEYED, function, how)
+
+    def keyed_batch(self, name: str, function: Function, **how: Unpack[KeyedOptions]) -> "Topology":
+        """`function(batch, state) -> (batch, state)`, all `pyarrow.RecordBatch`: tuples of many keys, and a row for each key.
+
+        The state has the columns of the key and of the state. Rows that are given back are kept; one whose state is all null
+        is forgotten, and a key that is not given back stays as it was.
+        """
+        return self._add_keyed(name, Kind.KEYED_BATCH, function, how)
+
+    def keyed_pandas(self, name: str, function: Function, **how: Unpack[KeyedOptions]) -> "Topology":
+        """The same with `pandas.DataFrame`."""
+        return self._add_keyed(name, Kind.KEYED_PANDAS, function, how)
+
     def sink(self, name: str, to: Any, **how: Unpack[OperatorOptions]) -> "Topology":
         """Write outside: by `function(batch: pyarrow.RecordBatch, delivery: Delivery)`, or by Spark, as `elastream.sinks` says.
 
@@ -131,6 +160,19 @@ class Topology:
         except TopologyError:
             return f"<pre>{escape(str(self))}</pre>"
 
+    def _add_keyed(self, name: str, kind: Kind, function: Function, how: KeyedOptions) -> "Topology":
+        _check_words(name, kind, how)
+        for word in ("key", "state"):
+            if word not in how:
+                raise TopologyError(f"{kind} {name!r}: takes {word}=; write key='word', state='n long'")
+        if "grouping" in how or "chain" in how:
+            raise TopologyError(f"{kind} {name!r}: its key chooses the replica; remove grouping and chain")
+        key = (how["key"],) if isinstance(how["key"], str) else tuple(how["key"])
+        state = KeyedState(key, parse_schema(how["state"]), dict(how.get("initial", {})), how.get("ttl_s"))
+        rest: Any = {word: value for word, value in how.items() if word not in _KEYED_WORDS}
+        rest["grouping"] = groupings.fields(*key)
+        return self._add(name, kind, function, rest, keyed=state)
+
     def _add(
         self,
         name: str,
@@ -140,6 +182,7 @@ class Topology:
         *,
         writer: Any = None,
         updates: bool = False,
+        keyed: KeyedState | None = None,
     ) -> "Topology":
         self._open(name)
         _check_words(name, kind, how)
@@ -176,6 +219,7 @@ class Topology:
                 waits=how.get("waits", False),
                 writer=writer,
                 updates=updates,
+                keyed=keyed,
             )
         )
         for predecessor in before:
@@ -198,12 +242,17 @@ class Topology:
             )
 
 
+_KEYED_WORDS = ("key", "state", "initial", "ttl_s")
+
+
 def _check_words(name: str, kind: Kind, how: Mapping[str, object]) -> None:
     """What a function's signature would refuse, in our words."""
-    known = OutputOptions if kind is Kind.OUTPUT else OperatorOptions
-    for word in sorted(set(how) - set(known.__annotations__)):
-        close = get_close_matches(word, known.__annotations__, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(known.__annotations__)}"
+    keyed = kind in (Kind.KEYED, Kind.KEYED_BATCH, Kind.KEYED_PANDAS)
+    known = list((OutputOptions if kind is Kind.OUTPUT else OperatorOptions).__annotations__)
+    known += _KEYED_WORDS if keyed else ()
+    for word in sorted(set(how) - set(known)):
+        close = get_close_matches(word, known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(known)}"
         raise TopologyError(f"{kind} {name!r}: takes no {word!r}; {hint}")
     if "after" not in how:
         raise TopologyError(f"{kind} {name!r}: comes after nothing; name one with after='...'")

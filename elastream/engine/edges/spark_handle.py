@@ -60,7 +60,7 @@ class Handle(RunHandle):
         began = time.monotonic()
         try:
             committed = query.pause(COMMIT_S)
-            batch = self.state.batch
+            batch = self.ledger.batch
             receipt = rescale(self.spark, self._run.store, query.checkpoint, batch, partitions, committed)
             if self.active:
                 query.resume()
@@ -69,6 +69,6 @@ class Handle(RunHandle):
             self._run.life.wait(STOP_S)
             raise
         until = time.monotonic() + NEXT_BATCH_S
-        while self.active and self.state.batch == batch and query.has_work and time.monotonic() < until:
+        while self.active and self.ledger.batch == batch and query.has_work and time.monotonic() < until:
             time.sleep(0.005)
         return replace(receipt, pause_ms=(time.monotonic() - began) * 1e3)

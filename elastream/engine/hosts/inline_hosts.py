@@ -2,11 +2,10 @@
 
 from elastream.engine.clock import VirtualClock
 from elastream.engine.hosts.link import Event, HostCame, HostSaid
-from elastream.engine.messages import Receipt, Routing, TimeWork, ToHost, Work, Works
+from elastream.engine.messages import Receipt, Routing, ToHost, Work, Works
 from elastream.engine.worker.context import WorkerContext, make_context
 from elastream.engine.worker.program import Program
 from elastream.engine.worker.run_work import run_work
-from elastream.engine.worker.service_times import time_operators
 from elastream.lanes.store import Store
 
 
@@ -55,12 +54,9 @@ class InlineHosts:
 
     def close(self) -> None:
         for context in self._contexts:
-            context.writer.close()
-            context.reader.close()
+            context.close()
 
     def _do(self, context: WorkerContext, work: Work) -> Receipt:
-        if isinstance(work, TimeWork):
-            return Receipt(work.id, timed=time_operators(context.graph, work.totals, work.seconds))
         receipt, written = run_work(context, self._routing, work)
         if written is not None:
             context.writer.release(written)

@@ -2,8 +2,9 @@
 
 from elastream.engine.messages import LaneReceipt, Receipt
 from elastream.engine.tick.planner import UnderWay
+from elastream.engine.tick.state_keeper import StateTask, Task
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
-from elastream.lanes.runs import are_whole
+from elastream.lanes.runs import are_whole, unpacked
 from elastream.lanes.state import LedgerState
 from elastream.topology import Graph
 from elastream.topology.groupings import KEY_GROUPS
@@ -24,6 +25,8 @@ class ReceiptCheck:
         """Why this cannot be what came of that work; None when it can."""
         if receipt.problem is not None or receipt.timed is not None:
             return None
+        if work.task is not None:
+            return _state_problem(work.task.task, receipt)
         members, targets = self._members.get(work.operator, set()), self._targets.get(work.operator, set())
         lanes = {lane.lane: rows for lane, rows in work.lanes.items()}
         if work.source is not None:
@@ -45,7 +48,25 @@ class ReceiptCheck:
                 return f"key groups of {piece.operator!r} that cannot be"
             if piece.slice.schema not in self._state.schemas:
                 return f"columns {piece.slice.schema!r} that nobody knows"
+        for change in receipt.changes:
+            if change.operator not in members or change.operator not in self._state.logs:
+                return f"a state of {change.operator!r}, which it was not given"
+            owners, runs = self._state.owners[change.operator], change.slice.runs
+            if not are_whole(runs, change.slice.rows, KEY_GROUPS) or any(
+                owners[g] not in lanes for g, _ in unpacked(runs)
+            ):
+                return f"the state of keys of {change.operator!r} that are none of its own"
         return None
+
+
+def _state_problem(task: StateTask, receipt: Receipt) -> str | None:
+    """Of a work about states."""
+    told = {facts.group for facts in receipt.facts} | {whole.group for whole in receipt.wholes}
+    if not told <= set(task.groups) or any(whole.operator != task.operator for whole in receipt.wholes):
+        return f"key groups of {task.operator!r} that it was not asked for"
+    if receipt.operators or receipt.appended or (receipt.wholes and task.kind is not Task.WHOLE):
+        return f"more than was asked of the states of {task.operator!r}"
+    return None
 
 
 def _counts(lane: LaneReceipt) -> tuple[float, ...]:

@@ -1,11 +1,16 @@
 """Key groups change hands when replicas do: which groups move where, and in which turn.
 
 A group moves when its lane has no work under way, between two works: then what waits of it moves along, and its tuples stay
-in order. Nobody waits for that, for a lane has one work at a time.
+in order. Nobody waits for that, for a lane has one work at a time. Where something is remembered of its keys, and the new lane
+lives in another host, its state is transferred first.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from elastream.engine.tick.roster import Roster
+from elastream.engine.tick.state_keeper import StateKeeper
+from elastream.engine.tick.transfers import Step, Transfer, Transfers
 from elastream.lanes.segments import LaneId
 from elastream.lanes.state import LedgerState
 from elastream.routing.key_groups import Owners, moves, rebalanced
@@ -14,33 +19,147 @@ GroupMoves = dict[str, dict[int, int]]
 """Per operator, the groups that change hands, each with its new lane."""
 
 
+@dataclass
+class StateMoved:
+    """A receipt: what became of the state of an operator when its replicas changed."""
+
+    operator: str
+    replicas: int
+    began_s: float
+    """Wall time."""
+    groups: int = 0
+    between_hosts: int = 0
+    """Of the groups, those whose state went to another host."""
+    keys: int = 0
+    bytes: int = 0
+    checksum_before: int = 0
+    checksum_after: int = 0
+    waited_ms: float = 0.0
+    """The longest time in which a key could not be served."""
+    took_ms: float = 0.0
+    problem: str = ""
+
+    def add(self, transfer: Transfer) -> None:
+        self.between_hosts += len(transfer.groups)
+        self.waited_ms = max(self.waited_ms, transfer.waited_s * 1e3)
+        for facts in transfer.before.values():
+            self.keys += facts.keys
+            self.bytes += facts.size
+            self.checksum_before += facts.checksum
+        self.checksum_after += sum(facts.checksum for facts in transfer.after.values())
+        if transfer.step is Step.REFUSED:
+            self.problem = "what the new host has learned is not what the old one has; the groups stay where they were"
+
+
 class GroupMover:
     """For the operators of a run that are reached by keys. In the tick's thread."""
 
-    def __init__(self, state: LedgerState, is_free: Callable[[LaneId], bool]) -> None:
+    def __init__(
+        self, state: LedgerState, is_free: Callable[[LaneId], bool], roster: Roster, keeper: StateKeeper
+    ) -> None:
         """`is_free` says whether a lane has nothing under way, nor anything that somebody outside was given."""
         self._state = state
         self._is_free = is_free
+        self._roster = roster
+        self._keeper = keeper
+        self.transfers = Transfers(keeper, is_free)
         self._wanted: dict[str, Owners] = {}
         """Per operator of which some groups are not where they shall be, where all of them shall be."""
+        self._receipts: dict[str, StateMoved] = {}
+        self.receipts: list[StateMoved] = []
+        """Of changes that are over, of operators that remember something."""
 
-    def follow(self, operator: str) -> None:
+    def follow(self, operator: str, now: float, wall_s: float) -> None:
         """Its number of replicas may have changed."""
-        owners = self._state.owners.get(operator)
-        if owners is not None:
-            self._wanted[operator] = rebalanced(owners, self._state.sizes[operator])
+        owners, size = self._state.owners.get(operator), self._state.sizes[operator]
+        if owners is None:
+            return
+        if operator not in self._keeper.operators:
+            self._wanted[operator] = rebalanced(owners, size)
+            return
+        homes = [self._roster.settled(LaneId(operator, lane)) for lane in range(max(size, max(owners) + 1))]
+        wanted = rebalanced(owners, size, lambda giver, taker: homes[giver] is homes[taker])
+        if moves(owners, wanted):
+            self._wanted[operator] = wanted
+            self._receipts.setdefault(operator, StateMoved(operator, size, wall_s, took_ms=-now * 1e3)).replicas = size
 
-    def step(self) -> tuple[GroupMoves, list[LaneId]]:
+    def step(self, now: float) -> tuple[GroupMoves, list[LaneId]]:
         """Move the groups that can be moved now: which, and the lanes that got tuples by it."""
         moved: GroupMoves = {}
-        filled: list[LaneId] = []
+        for transfer in self.transfers.advance(now) if self._keeper else ():
+            self._hand_over(transfer, moved)
         for operator, wanted in list(self._wanted.items()):
             owners = self._state.owners[operator]
-            left = moves(owners, wanted)
-            now = {group: lane for group, lane in left if self._is_free(LaneId(operator, owners[group]))}
-            if now:
-                moved[operator] = now
-                filled += self._state.move_groups(operator, now)
-            if len(now) == len(left):
-                del self._wanted[operator]
+            left = [(group, lane) for group, lane in moves(owners, wanted) if group not in moved.get(operator, {})]
+            if operator in self._keeper.operators:
+                left = self._transfer(operator, left)
+            found = {group: lane for group, lane in left if self._is_free(LaneId(operator, owners[group]))}
+            if found:
+                moved.setdefault(operator, {}).update(found)
+            if operator in self._receipts:
+                self._receipts[operator].groups += len(found)
+        filled: list[LaneId] = []
+        for operator, groups in moved.items():
+            filled += self._state.move_groups(operator, groups)
+        for operator in [name for name, wanted in self._wanted.items() if self._state.owners[name] == wanted]:
+            del self._wanted[operator]
+            if operator in self._receipts:
+                receipt = self._receipts.pop(operator)
+                receipt.took_ms += now * 1e3
+                self.receipts.append(receipt)
         return moved, filled
+
+    def spread(self, now: float) -> None:
+        """Lanes that remember something follow when a host has come: one at a time, until all hosts have as many."""
+        for operator in self._keeper.operators:
+            lanes = [LaneId(operator, number) for number in set(self._state.owners[operator])]
+            homes = {lane: home for lane in lanes if (home := self._roster.home(lane)) is not None}
+            if len(homes) < len(lanes) or any(map(self.transfers.gives, lanes)) or operator in self._wanted:
+                continue
+            counts = {host: 0 for host, seats in self._roster.hosts.items() if not seats.alone}
+            for home in homes.values():
+                counts[home] = counts.get(home, 0) + 1
+            fullest, emptiest = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
+            if counts[fullest] - counts[emptiest] > 1:
+                lane = min(lane for lane, home in homes.items() if home == fullest)
+                if self._keeper.prepare(lane):
+                    self.transfers.begin(tuple(self._keeper.groups_of(lane)), lane, lane, fullest, emptiest)
+
+    def _transfer(self, operator: str, left: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Of the groups that shall move, those whose state is where it is needed; the others are sent for."""
+        owners, ready = self._state.owners[operator], []
+        sent: dict[tuple[int, int, int, int], list[int]] = {}
+        for group, number in left:
+            if self.transfers.is_moving(operator, group):
+                continue
+            live, home = self._keeper.live_host(operator, group), self._roster.settled(LaneId(operator, number))
+            if home is None:
+                continue
+            if live is None or live == home.host:
+                ready.append((group, number))
+            else:
+                sent.setdefault((owners[group], number, live, home.host), []).append(group)
+        for (giver, taker, from_host, to_host), groups in sent.items():
+            lane = LaneId(operator, giver)
+            if not self.transfers.gives(lane):
+                some = self._keeper.portions(operator, groups)[0]
+                self.transfers.begin(some, lane, LaneId(operator, taker), from_host, to_host)
+        return ready
+
+    def _hand_over(self, transfer: Transfer, moved: GroupMoves) -> None:
+        operator = transfer.operator
+        receipt = self._receipts.get(operator)
+        if receipt is not None and transfer.giver != transfer.taker:
+            receipt.add(transfer)
+        if transfer.step is Step.REFUSED:
+            wanted = self._wanted.get(operator)
+            for group in transfer.groups if wanted is not None else ():
+                wanted[group] = self._state.owners[operator][group]  # type: ignore[index]
+            return
+        self._keeper.moved(operator, transfer.groups, transfer.to_host)
+        if transfer.giver == transfer.taker:
+            self._roster.move(transfer.giver, transfer.to_host)
+        else:
+            moved.setdefault(operator, {}).update(dict.fromkeys(transfer.groups, transfer.taker.lane))
+            if receipt is not None:
+                receipt.groups += len(transfer.groups)

@@ -76,7 +76,7 @@ class TickLoop:
         self._planner = planner
         self._merger = ReceiptMerger(graph, settings)
         self._check = ReceiptCheck(graph, base.state)
-        self._mover = GroupMover(base.state, planner.is_free)
+        self.mover = GroupMover(base.state, planner.is_free, planner.roster, planner.keeper)
         self._hosts = hosts
         self._observer = observer
         self._clock = clock
@@ -197,6 +197,7 @@ class TickLoop:
                 if seats is not None:
                     seats.works.discard(known.id)
         lost = self._planner.lost(event.host, now)
+        self.mover.transfers.host_went(event.host)
         self._base.cleanup.host_went(event.incarnation)
         if self.life.phase is Phase.RUNNING:
             names = sorted({work.operator for work in lost if work.operator})
@@ -230,6 +231,8 @@ class TickLoop:
             self._planner.replays.states_after(finished) if finished else {},
             sizes=resized,
             estimates=learned,
+            changes=result.changes,
+            wholes=result.wholes,
         )
         for batch in batches:
             entry = batch.entry(entry, result)
@@ -253,6 +256,9 @@ class TickLoop:
             if receipt.timed is not None:
                 self.timed = receipt.timed
                 self._estimates.seed(receipt.timed)
+            if known.task is not None:
+                self._planner.keeper.done(known.task, receipt)
+                self.mover.transfers.done(known.task)
             self._planner.done(known.id, now)
         if applied is not None:
             self._planner.filled(applied.filled, now)
@@ -260,8 +266,11 @@ class TickLoop:
     def _move_groups(self, resized: dict[str, int], now: float) -> GroupMoves:
         """Keys follow the replicas."""
         for operator in resized:
-            self._mover.follow(operator)
-        moved, filled = self._mover.step()
+            self.mover.follow(operator, now, self._clock.wall_s())
+        if self._planner.keeper and self.life.phase is Phase.RUNNING:
+            self.mover.spread(now)
+            self._planner.keeper.look(now)
+        moved, filled = self.mover.step(now)
         self._planner.filled(filled, now)
         return moved
 
@@ -375,7 +384,7 @@ class TickLoop:
         self._time_operators()
         for operator in self._graph.reached_by_keys:
             # A run that ended in the middle of a change, or had other limits.
-            self._mover.follow(operator)
+            self.mover.follow(operator, self._clock.now(), self._clock.wall_s())
         origins = self._planner.replays.begin(self._clock.wall_s())
         self._commit(Entry(self._state.entry + 1, self._clock.wall_s(), sources=origins))
         self.life.begun()

@@ -9,7 +9,7 @@ from elastream.engine.messages import LaneReceipt, Receipt, error_of
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.segments import Appended, LaneId
-from elastream.lanes.state import LedgerState
+from elastream.lanes.state import GroupWhole, LedgerState, StateChange
 from elastream.scoring.latency import Latencies
 from elastream.settings import Settings
 from elastream.topology import Graph, Kind
@@ -31,6 +31,8 @@ class TickResult:
     overflowed: Counter[LaneId] = field(default_factory=Counter)
     unused: list[str] = field(default_factory=list)
     """Segments of which nothing was kept."""
+    changes: list[StateChange] = field(default_factory=list)
+    wholes: list[GroupWhole] = field(default_factory=list)
     memories: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Per source in which rows may come again, which of the last of them came."""
 
@@ -54,8 +56,10 @@ class ReceiptMerger:
         return result
 
     def _add(self, result: TickResult, receipt: Receipt, owners: dict[str, list[int]]) -> None:
+        result.wholes += receipt.wholes
         if not receipt.operators:
             return
+        result.changes += receipt.changes
         head = receipt.head
         result.receipts += receipt.operators
         taken = given = at_sinks = finished = 0

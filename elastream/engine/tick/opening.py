@@ -10,6 +10,7 @@ from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.segments import decode_schema
 from elastream.lanes.state import Entry, LedgerState
 from elastream.routing.key_groups import dealt_out
+from elastream.state.columns import KeyedColumns
 from elastream.topology import DUE, Graph, Kind, stored
 from elastream.workload.replay import Replay
 
@@ -22,6 +23,7 @@ def first_entry(
     A new run's operators begin with `start` replicas, or as many of these as they may have.
     """
     _refuse_changes(graph, state, discard, base)
+    states = _states(graph, state, discard, base)
     consumed, counts = _dropped(state, discard)
     outputs: list[str] = [operator.name for operator in graph.operators if operator.kind is Kind.OUTPUT]
     return Entry(
@@ -37,6 +39,8 @@ def first_entry(
             for name in graph.reached_by_keys
             if name not in state.owners
         },
+        states={name: text for name, text in states.items() if name in discard or state.states.get(name) != text},
+        forgotten=[name for name in discard if name in state.states],
     )
 
 
@@ -68,6 +72,33 @@ def _refuse_changes(graph: Graph, state: LedgerState, discard: tuple[str, ...], 
             raise SettingError(
                 f"base {base}: source {source.name!r} was a {was} and is a {now} now; give it another name, or begin with a new base"
             )
+
+
+def _states(graph: Graph, state: LedgerState, discard: tuple[str, ...], base: str) -> dict[str, str]:
+    """The columns of what keyed operators remember, those that a base has in its order; refuses what cannot be followed."""
+    found: dict[str, str] = {}
+    for operator in graph.operators:
+        if operator.keyed is None:
+            continue
+        enters, known = graph.input_schema(operator.name), state.states.get(operator.name)
+        new = KeyedColumns(pa.schema([enters.field(name) for name in operator.keyed.key]), operator.keyed.schema)
+        if known is not None and operator.name not in discard:
+            before = KeyedColumns.decode(known)
+            followed = before.followed_by(new)
+            if followed is None:
+                raise SettingError(
+                    f"base {base}: {operator.name!r} remembers {columns(before.state)} of every {columns(before.key)}, and now "
+                    f"{columns(new.state)} of every {columns(new.key)}; columns may be added, not changed or removed: put them back, "
+                    f"or run with discard=({operator.name!r},), which forgets all keys"
+                )
+            new = followed
+        found[operator.name] = new.encode()
+    for name in sorted(set(state.states) - set(found) - {*discard}):
+        raise SettingError(
+            f"base {base}: {name!r} remembers something of its keys, and this topology has no keyed operator {name!r}; put it back, "
+            f"or run with discard=({name!r},), which forgets all keys"
+        )
+    return found
 
 
 def columns(schema: pa.Schema) -> str:

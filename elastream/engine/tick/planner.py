@@ -17,6 +17,7 @@ from elastream.engine.tick.headroom import Headroom
 from elastream.engine.tick.lane_loads import LaneLoads
 from elastream.engine.tick.replays import Replays
 from elastream.engine.tick.roster import Roster, Seats
+from elastream.engine.tick.state_keeper import SentTask, StateKeeper
 from elastream.engine.tick.suspects import Suspects
 from elastream.lanes.segments import LaneId
 from elastream.lanes.state import Given, LedgerState
@@ -37,6 +38,8 @@ class UnderWay:
     computes: bool
     alone: bool
     source: SourceWork | None = None
+    task: SentTask | None = None
+    """About states."""
 
 
 @dataclass
@@ -63,6 +66,8 @@ class Planner:
         self._loads = loads
         self.headroom = Headroom(graph, settings, state, estimates)
         self.roster = Roster()
+        self.keeper = StateKeeper(graph, state, self.roster, settings.ring_s)
+        self.roster.settlers, self.roster.prefer = self.keeper.operators, self.keeper.copy_host
         self.suspects = Suspects()
         self.replays = Replays(graph, state)
         self.under_way: dict[int, UnderWay] = {}
@@ -99,7 +104,8 @@ class Planner:
         known = self._pop(work)
         if known is not None:
             for lane in known.lanes:
-                self.suspects.served(lane)
+                if known.task is None:
+                    self.suspects.served(lane)
                 self._schedule(lane, now)
             if not self.suspects:
                 self.roster.rejoin()
@@ -115,9 +121,15 @@ class Planner:
             self._pop(known.id)
             if known.source is not None:
                 self.replays.lost(known.source)
+            if known.task is not None:
+                self.keeper.lost(known.task)
             for lane, rows in known.lanes.items():
+                if known.task is not None:
+                    self._schedule(lane, now)
+                    continue
                 self.suspects.host_died(lane, rows, alone=known.alone, whole=lane.operator in self._whole)
                 self._schedule(lane, now)
+        self.keeper.host_went(host)
         self.roster.spread(self._state.lanes)
         return works
 
@@ -151,6 +163,7 @@ class Planner:
                 self._starved[lane] = None
         if self.roster.hosts:
             ready, self._starved = list(self._starved), {}
+            self._plan_tasks(planned, now)
             self._plan_sources(planned, now, wall_s)
             self._plan_lanes(ready, planned, now, wall_s)
         return planned
@@ -183,17 +196,15 @@ class Planner:
     def _plan_lanes(self, ready: list[LaneId], planned: NextWorks, now: float, wall_s: float) -> None:
         shared: dict[tuple[str, int], list[LaneId]] = {}
         for lane in ready:
-            rows = 0 if lane in self.held else self._rows(lane)
+            # A lane whose state is being learned or written is served afterwards.
+            rows = 0 if lane in self.held or lane in self._busy else self._rows(lane)
             if not rows:
                 # A lane that was emptied meanwhile comes back when it is filled again.
                 if len(self._state.lanes[lane]):
                     self._starved[lane] = None
                 continue
-            computes = self.computes(lane.operator)
-            if lane in self.suspects:
-                seats, alone = self.roster.lonely(), True
-            else:
-                seats, alone = self.roster.seat(lane, computes), False
+            computes, alone = self.computes(lane.operator), lane in self.suspects
+            seats = self._seats(lane, computes, alone)
             if seats is None:
                 self._starved[lane] = None
                 continue
@@ -210,6 +221,27 @@ class Planner:
             self._lane_work({lane: rows}, seats, planned, now, wall_s, computes=computes, alone=alone)
         for operator, host in list(shared):
             self._shared_work(shared, operator, self.roster.hosts[host], planned, now, wall_s)
+
+    def _seats(self, lane: LaneId, computes: bool, alone: bool) -> Seats | None:
+        """The host that serves a lane now; None while none can."""
+        if lane.operator not in self.keeper.operators:
+            return self.roster.lonely() if alone else self.roster.seat(lane, computes)
+        if not self.keeper.prepare(lane):
+            return None
+        return self.roster.alone_at(lane) if alone else self.roster.seat_at_home(lane, computes)
+
+    def _plan_tasks(self, planned: NextWorks, now: float) -> None:
+        """Works about states: they run beside the others."""
+        for task in self.keeper.tasks() if self.keeper else ():
+            seats = self.roster.hosts.get(task.host)
+            if seats is None or task.lane in self._busy:
+                continue
+            work = self.keeper.work(task, next(self._ids))
+            lanes = {task.lane: 0} if task.lane is not None else {}
+            self._busy.update(lanes)
+            sent = self.keeper.sent(task)
+            self._send(UnderWay(work.id, seats.host, task.operator, lanes, now, False, False, task=sent), seats)
+            planned.works.setdefault(seats.host, []).append(work)
 
     def _shared_work(
         self,

@@ -1,7 +1,7 @@
 """The hosts that are there: which works each has, and where lanes live."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from elastream import rules
@@ -33,6 +33,10 @@ class Roster:
         """Per host, how many lanes live there."""
         self._shares: Counter[tuple[str, int]] = Counter()
         """The same per operator and host."""
+        self.settlers: frozenset[str] = frozenset()
+        """Operators whose lanes remember something: they do not move to where there is room."""
+        self.prefer: Callable[[LaneId], int | None] = lambda lane: None
+        """The host in which such a lane finds most of what it needs."""
 
     def came(self, seats: Seats) -> None:
         self.hosts[seats.host] = seats
@@ -44,6 +48,20 @@ class Roster:
 
     def home(self, lane: LaneId) -> int | None:
         return self._homes.get(lane)
+
+    def settled(self, lane: LaneId) -> Seats | None:
+        """The home of a lane that remembers something and moves only when it must; None while there is no host."""
+        home = self.hosts.get(self._homes.get(lane, -1))
+        if home is None and self.hosts:
+            known = self.prefer(lane)
+            home = self.hosts[known] if known is not None else self._best(lane.operator)
+            if home is not None:
+                self._moved(lane, home)
+        return home
+
+    def move(self, lane: LaneId, host: int) -> None:
+        if host in self.hosts:
+            self._moved(lane, self.hosts[host])
 
     def seat(self, lane: LaneId, computes: bool) -> Seats | None:
         """The host that shall serve a lane now; None while all that could are busy."""
@@ -70,6 +88,22 @@ class Roster:
             chosen.alone = True
         return None if chosen.works else chosen
 
+    def alone_at(self, lane: LaneId) -> Seats | None:
+        """The same for a lane that remembers something, in its home."""
+        home = self.settled(lane)
+        if home is None:
+            return None
+        home.alone = True
+        return None if home.works else home
+
+    def seat_at_home(self, lane: LaneId, computes: bool) -> Seats | None:
+        """The home of a lane that remembers something, when it can serve it now."""
+        home = self.settled(lane)
+        if home is None or home.alone:
+            return None
+        room = home.computing < rules.DEPTH if computes else len(home.works) < rules.MOST_WAITING
+        return home if room else None
+
     def rejoin(self) -> None:
         """No work must be alone any more."""
         for seats in self.hosts.values():
@@ -79,6 +113,9 @@ class Roster:
         """Hosts have come or gone: give a home to every lane, and move as few of the others as an even share needs."""
         by_operator: dict[str, list[LaneId]] = {}
         for lane in sorted(lanes) if self.hosts else ():
+            if lane.operator in self.settlers:
+                self.settled(lane)
+                continue
             by_operator.setdefault(lane.operator, []).append(lane)
         for operator, found in by_operator.items():
             for lane in found:

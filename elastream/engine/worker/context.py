@@ -7,11 +7,16 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from elastream.engine.worker.dead_letters import DEAD_LETTER_SCHEMA, DEAD_LETTERS, Failure
+from elastream.engine.worker.functions import Made, apply
+from elastream.engine.worker.keyed import apply_keyed
 from elastream.engine.worker.program import Program
-from elastream.errors import OperatorFailed
+from elastream.errors import BaseUnusable, OperatorFailed
 from elastream.lanes.segment_files import BatchCache, SegmentReader, SegmentWriter
-from elastream.lanes.segments import SchemaId, decode_schema, encode_schema, schema_id
+from elastream.lanes.segments import STATE, SchemaId, Slice, decode_schema, encode_schema, schema_id
 from elastream.lanes.store import Store
+from elastream.state.changelog import SCHEMA as CHANGES
+from elastream.state.host_state import HostState, StateChanges
+from elastream.state.records import RecordCodec
 from elastream.topology import Edge, Graph, Kind, Operator, stored
 
 
@@ -49,10 +54,38 @@ class WorkerContext:
     """Seconds since 1970, by which latencies are reckoned."""
     proven: set[str] = field(default_factory=set)
     """Operators that have given what they declared, here."""
+    state: HostState | None = None
+    """What keyed operators remember, where there are any and this is a host."""
+
+    def run_operator(self, operator: Operator, batch: pa.RecordBatch, changes: StateChanges | None) -> Made:
+        """Any operator but a sink; `changes` of a keyed one."""
+        return apply(operator, batch) if changes is None else apply_keyed(operator, batch, changes)
+
+    def changes_of(self, operator: Operator, now_s: float) -> StateChanges | None:
+        """What a work will change in the states of an operator; None for one that remembers nothing."""
+        if operator.keyed is None:
+            return None
+        assert self.state is not None, "states are in hosts"
+        return StateChanges(self.state, operator.name, now_s)
+
+    def read(self, piece: Slice) -> pa.RecordBatch:
+        return self.reader.read(piece, self.schemas[piece.schema])
 
     @property
     def graph(self) -> Graph:
         return self.program.graph
+
+    def unwritable(self, error: OSError) -> BaseUnusable:
+        return BaseUnusable(
+            f"base {self.store}: a segment could not be written: {error}; make room or mend the permissions, then start again with "
+            "the same base"
+        )
+
+    def close(self) -> None:
+        self.writer.close()
+        self.reader.close()
+        if self.state is not None:
+            self.state.close()
 
     def learn(self, schemas: dict[SchemaId, str]) -> None:
         """Schemas that the ledger has: tuples of an earlier topology may wait."""
@@ -86,7 +119,20 @@ def make_context(program: Program, store: Store, prefix: str, *, cached: bool) -
         lane_schemas,
         {head.name: Chain(graph.chain(head.name), graph.edges_leaving(head.name)) for head in heads},
         frozenset((*outputs, DEAD_LETTERS)),
+        state=HostState(codecs_of(program)) if cached and any(o.keyed for o in graph.operators) else None,
     )
+
+
+def codecs_of(program: Program) -> dict[str, RecordCodec]:
+    """Per keyed operator, how its keys and records are stored."""
+    found: dict[str, RecordCodec] = {}
+    for operator in program.graph.operators:
+        if operator.keyed is not None:
+            enters = program.graph.input_schema(operator.name)
+            key_schema = pa.schema([enters.field(name) for name in operator.keyed.key])
+            columns = program.state_columns.get(operator.name, ())
+            found[operator.name] = RecordCodec(operator.keyed, key_schema, columns)
+    return found
 
 
 def schemas_of(graph: Graph) -> tuple[dict[str, SchemaId], dict[SchemaId, pa.Schema]]:
@@ -95,6 +141,7 @@ def schemas_of(graph: Graph) -> tuple[dict[str, SchemaId], dict[SchemaId, pa.Sch
         operator.name: stored(graph.input_schema(operator.name)) for operator in graph.served
     }
     found[DEAD_LETTERS] = stored(DEAD_LETTER_SCHEMA)
+    found |= {operator.name + STATE: CHANGES for operator in graph.operators if operator.keyed is not None}
     ids: dict[str, SchemaId] = {name: schema_id(schema) for name, schema in found.items()}
     return ids, {ids[name]: schema for name, schema in found.items()}
 

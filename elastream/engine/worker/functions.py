@@ -38,7 +38,7 @@ class Made:
         return sum(batch.num_rows for batch in self.batches)
 
 
-class _NotDeclared(Exception):
+class NotDeclared(Exception):
     """A function gave other columns or types than it declared."""
 
 
@@ -58,7 +58,7 @@ def _apply_to_rows(operator: Operator, batch: pa.RecordBatch) -> Made:
     parents: list[int] = []
     out: list[Any] = []
     failures: list[Failure] = []
-    for index, row in enumerate(_rows(batch)):
+    for index, row in enumerate(rows_of(batch)):
         try:
             result = function(row)
             # A generator runs only when it is read, and what is true may be asked: errors of both belong to this tuple.
@@ -75,7 +75,7 @@ def _apply_to_rows(operator: Operator, batch: pa.RecordBatch) -> Made:
     return _declared(operator, out, batch, parents, failures)
 
 
-def _rows(batch: pa.RecordBatch) -> list[Row]:
+def rows_of(batch: pa.RecordBatch) -> list[Row]:
     """As dicts, without the due times."""
     names = [name for name in batch.schema.names if name != DUE]
     columns = [batch.column(name).to_pylist() for name in names]
@@ -90,19 +90,16 @@ def _declared(
 ) -> Made:
     """The rows as they were declared; a tuple of which one is not is set aside, with all that was made of it."""
     try:
-        columns = _columns(operator, rows)
-    except _NotDeclared as error:
+        columns = columns_of(operator, rows)
+    except NotDeclared as error:
         first = error
     else:
-        same = len(parents) == batch.num_rows and parents == list(range(batch.num_rows))
-        due = batch.column(DUE)
-        times = due if same else due.take(pa.array(parents, pa.int64()))
-        return Made([pa.RecordBatch.from_arrays([*columns, times], schema=stored(operator.schema))], failures)
+        return Made([given_rows(operator, columns, batch, parents)], failures)
     bad: dict[int, str] = {}
     for row, parent in zip(rows, parents, strict=True):
         try:
-            _columns(operator, [row])
-        except _NotDeclared as error:
+            columns_of(operator, [row])
+        except NotDeclared as error:
             bad.setdefault(parent, str(error))
     if not bad:
         # Each row fits and all together do not: more text than a column can hold.
@@ -119,20 +116,30 @@ def _declared(
     return _declared(operator, [rows[place] for place in good], batch, [parents[place] for place in good], failures)
 
 
-def _columns(operator: Operator, rows: list[Any]) -> list[pa.Array]:
+def given_rows(
+    operator: Operator, columns: list[pa.Array], batch: pa.RecordBatch, parents: list[int]
+) -> pa.RecordBatch:
+    """What leaves, each row due when the one was that it was made of."""
+    same = len(parents) == batch.num_rows and parents == list(range(batch.num_rows))
+    due = batch.column(DUE)
+    times = due if same else due.take(pa.array(parents, pa.int64()))
+    return pa.RecordBatch.from_arrays([*columns, times], schema=stored(operator.schema))
+
+
+def columns_of(operator: Operator, rows: list[Any]) -> list[pa.Array]:
     names = operator.schema.names
     wanted = set(names)
     for row in rows:
         if not isinstance(row, dict) or row.keys() != wanted:
             got = list(row) if isinstance(row, dict) else f"{type(row).__name__} {_shown(row)}"
-            raise _NotDeclared(
+            raise NotDeclared(
                 f"operator {operator.name!r}: declared columns {names}, returned {short(got)}; "
                 "return a dict with these columns, or change schema"
             )
     try:
         return [pa.array([row[name] for row in rows], operator.schema.field(name).type) for name in names]
     except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise _NotDeclared(
+        raise NotDeclared(
             f"operator {operator.name!r}: declared {_types(operator.schema)}, returned other types: {short(error)}; "
             "convert the values, or change schema"
         ) from None
@@ -156,12 +163,12 @@ def _apply_to_batch(operator: Operator, batch: pa.RecordBatch) -> Made:
     return made
 
 
-def _halved(operator: Operator, batch: pa.RecordBatch) -> tuple[Made, _NotDeclared | None]:
+def _halved(operator: Operator, batch: pa.RecordBatch) -> tuple[Made, NotDeclared | None]:
     """What was made, and in which way a function did not keep to its declaration on any piece, if it did not."""
     try:
-        return Made([_conform(operator, _call_on_batch(operator, batch), batch.column(DUE))]), None
+        return Made([conform(operator, _call_on_batch(operator, batch), batch.column(DUE))]), None
     except BaseException as error:
-        wrong = error if isinstance(error, _NotDeclared) else None
+        wrong = error if isinstance(error, NotDeclared) else None
         if batch.num_rows > 1:
             middle = batch.num_rows // 2
             left, left_wrong = _halved(operator, batch.slice(0, middle))
@@ -182,36 +189,36 @@ def _joined(left: Made, right: Made) -> Made:
 def _call_on_batch(operator: Operator, batch: pa.RecordBatch) -> pa.Table | pa.RecordBatch:
     function = _function(operator)
     if operator.kind is Kind.PANDAS:
-        frame = function(_frame(batch))
+        frame = function(frame_of(batch))
         try:
             return pa.Table.from_pandas(frame, preserve_index=False)
         except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
-            raise _NotDeclared(
+            raise NotDeclared(
                 f"operator {operator.name!r}: expected a pandas DataFrame, got {type(frame).__name__}: {short(error)}"
             ) from None
     result = function(batch)
     if not isinstance(result, pa.RecordBatch | pa.Table):
-        raise _NotDeclared(
+        raise NotDeclared(
             f"operator {operator.name!r}: expected a pyarrow RecordBatch or Table, got {type(result).__name__}; return one"
         )
     return result
 
 
-def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
+def frame_of(batch: pa.RecordBatch) -> pd.DataFrame:
     """Integers beside a null stay integers: pandas would make floats of them, which change those beyond 2**53."""
     holes = {column.type for column in batch.columns if column.null_count and column.type in _INTEGERS}
     frame: pd.DataFrame = batch.to_pandas(types_mapper=lambda kind: _INTEGERS[kind] if kind in holes else None)
     return frame
 
 
-def _conform(operator: Operator, result: pa.Table | pa.RecordBatch, due: pa.Array) -> pa.RecordBatch:
+def conform(operator: Operator, result: pa.Table | pa.RecordBatch, due: pa.Array) -> pa.RecordBatch:
     """Check the columns against the declaration and give every row a due time."""
     if isinstance(result, pa.RecordBatch) and result.schema.equals(stored(operator.schema)):
         return result
     names = operator.schema.names
     returned = [name for name in result.schema.names if name != DUE]
     if set(returned) != set(names) or len(returned) != len(names):
-        raise _NotDeclared(
+        raise NotDeclared(
             f"operator {operator.name!r}: declared columns {names}, returned {returned}; return these columns, or change schema"
         )
     if DUE not in result.schema.names:
@@ -223,7 +230,7 @@ def _conform(operator: Operator, result: pa.Table | pa.RecordBatch, due: pa.Arra
         table = (result if isinstance(result, pa.Table) else pa.Table.from_batches([result])).select([*names, DUE])
         batches = table.cast(stored(operator.schema)).combine_chunks().to_batches()
     except (pa.ArrowException, ValueError) as error:
-        raise _NotDeclared(
+        raise NotDeclared(
             f"operator {operator.name!r}: declared {_types(operator.schema)}, returned {_types(result.schema)}: {short(error)}; "
             "convert the columns, or change schema"
         ) from None

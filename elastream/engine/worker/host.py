@@ -15,13 +15,24 @@ from collections.abc import Callable
 
 from elastream import rules
 from elastream.engine import messages, wire
-from elastream.engine.messages import LaneWork, Receipt, Receipts, Routing, SourceWork, TimeWork, Welcome, Work, Works
+from elastream.engine.messages import (
+    LaneWork,
+    Receipt,
+    Receipts,
+    Routing,
+    SourceWork,
+    SyncWork,
+    TimeWork,
+    Welcome,
+    WholeWork,
+    Work,
+    Works,
+)
 from elastream.engine.threads import DaemonPool
 from elastream.engine.worker.base_id import check_base
 from elastream.engine.worker.context import WorkerContext, make_context
 from elastream.engine.worker.program import Program
 from elastream.engine.worker.run_work import run_work
-from elastream.engine.worker.service_times import time_operators
 from elastream.errors import ElastreamError, RunFailed
 from elastream.lanes.store import Store
 
@@ -109,12 +120,12 @@ class Host:
         while self._under_way and time.monotonic() < until:
             time.sleep(0.01)
         if self._context is not None:
-            self._context.writer.close()
-            self._context.reader.close()
+            self._context.close()
         return not self._under_way
 
     def _seat(self, work: Work, routing: Routing) -> None:
-        waits = isinstance(work, LaneWork) and not work.computes
+        # States are learned and written beside what computes: a lane may stand still until that is done.
+        waits = isinstance(work, SyncWork | WholeWork) or (isinstance(work, LaneWork) and not work.computes)
         (self._waiting if waits else self._computing).submit(lambda: self._do(work, routing))
 
     def _do(self, work: Work, routing: Routing) -> None:
@@ -123,10 +134,7 @@ class Host:
             self._under_way += 1
         written = None
         try:
-            if isinstance(work, TimeWork):
-                receipt = Receipt(work.id, timed=time_operators(self._context.graph, work.totals, work.seconds))
-            else:
-                receipt, written = run_work(self._context, routing, work)
+            receipt, written = run_work(self._context, routing, work)
         except BaseException as error:
             receipt = Receipt(work.id, problem=messages.problem_of(_unexpected(work, error)))
         # Operators that print are heard at once, and not when the host ends.
@@ -148,8 +156,8 @@ class Host:
             self._connection.sendall(data)
 
 
-def _unexpected(work: LaneWork | SourceWork | TimeWork, error: BaseException) -> ElastreamError:
+def _unexpected(work: Work, error: BaseException) -> ElastreamError:
     if isinstance(error, ElastreamError):
         return error
-    what = f"operator {work.operator!r}" if isinstance(work, LaneWork) else "a source"
+    what = "a source" if isinstance(work, SourceWork | TimeWork) else f"operator {work.operator!r}"
     return RunFailed(f"{what}: the host met a defect: {''.join(traceback.format_exception(error))[-1500:]}")

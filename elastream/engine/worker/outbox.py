@@ -6,10 +6,9 @@ import pyarrow as pa
 
 from elastream.engine.messages import Loads, Routing
 from elastream.engine.worker.context import WorkerContext
-from elastream.errors import BaseUnusable
 from elastream.lanes.runs import Runs, packed
 from elastream.lanes.segment_files import Written
-from elastream.lanes.segments import LaneId
+from elastream.lanes.segments import STATE, LaneId
 from elastream.routing import Sender, Snapshot, split
 from elastream.topology import Edge
 
@@ -29,6 +28,12 @@ class Outbox:
 
     def put(self, lane: LaneId, batch: pa.RecordBatch) -> None:
         self._out.setdefault(lane, []).append(batch)
+
+    def put_state(self, operator: str, batch: pa.RecordBatch, runs: Runs) -> None:
+        """What changed in the states of an operator."""
+        lane = LaneId(operator + STATE, 0)
+        self.put(lane, batch)
+        self._runs[lane] = runs
 
     def route(self, edge: Edge, batch: pa.RecordBatch, sender: int) -> None:
         """Share the rows out among the lanes behind an edge."""
@@ -53,10 +58,7 @@ class Outbox:
         try:
             return context.writer.write(self._out, context.lane_schemas, context.kept, self._runs)
         except OSError as error:
-            raise BaseUnusable(
-                f"base {context.store}: a segment could not be written: {error}; make room or mend the permissions, then start "
-                "again with the same base"
-            ) from error
+            raise context.unwritable(error) from error
 
     def _snapshot(self, edge: Edge) -> Snapshot:
         """The lanes behind an edge, with what this work has given them already."""

@@ -4,7 +4,7 @@ It travels inside the data source as bytes and is opened once per worker process
 """
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -25,6 +25,8 @@ class Program:
     base: str
     base_id: str
     """Names this base among all others, for sinks that remember deliveries."""
+    state_columns: dict[str, list[str]] = field(default_factory=dict)
+    """Per keyed operator, the columns of its state in the order in which the base has them."""
     appends: bool = False
     """True when segments are files to which can be appended, and every machine sees at once what was appended."""
 

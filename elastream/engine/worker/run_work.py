@@ -21,19 +21,26 @@ from elastream.engine.messages import (
     Routing,
     SourceReceipt,
     SourceWork,
+    SyncWork,
+    TimeWork,
+    WholeWork,
+    Work,
     problem_of,
 )
 from elastream.engine.worker.context import WorkerContext
 from elastream.engine.worker.dead_letters import DEAD_LETTERS, Failure, all_failed, describe, letters, row_to_json
 from elastream.engine.worker.delivery import Delivery
-from elastream.engine.worker.functions import Made, apply
+from elastream.engine.worker.functions import Made
 from elastream.engine.worker.intake import DAMAGED, NAME, new_rows, set_aside, with_due
 from elastream.engine.worker.outbox import Outbox
+from elastream.engine.worker.service_times import time_operators
+from elastream.engine.worker.state_works import apart, sync_state, write_whole
 from elastream.errors import ElastreamError, OperatorFailed
 from elastream.kafka import Once
 from elastream.lanes.segment_files import Written
 from elastream.lanes.segments import LaneId
 from elastream.scoring.latency import bucket_counts
+from elastream.state.host_state import StateChanges
 from elastream.topology import DUE, Kind, Operator, stored
 from elastream.workload import Arrivals
 
@@ -48,8 +55,14 @@ FEW = 8
 Deliver = Callable[[pa.RecordBatch, Delivery], object]
 
 
-def run_work(context: WorkerContext, routing: Routing, work: LaneWork | SourceWork) -> tuple[Receipt, Written | None]:
+def run_work(context: WorkerContext, routing: Routing, work: Work) -> tuple[Receipt, Written | None]:
     """Do one work. An operator's defect comes back in the receipt; then nothing else is in it."""
+    if isinstance(work, TimeWork):
+        return Receipt(work.id, timed=time_operators(context, work.totals, work.seconds)), None
+    if isinstance(work, SyncWork):
+        return sync_state(context, work), None
+    if isinstance(work, WholeWork):
+        return write_whole(context, work)
     run = WorkRun(context, routing, work.turn, work.queued, work.loads)
     try:
         if isinstance(work, SourceWork):
@@ -83,6 +96,7 @@ class WorkRun:
         self._failures: list[tuple[str, int, Failure]] = []
         self._memories: dict[str, Once] = {}
         self._finished: list[pa.Array] = []
+        self._changes: dict[str, StateChanges] = {}
 
     # -- rows enter
 
@@ -122,6 +136,10 @@ class WorkRun:
 
     def serve(self, work: LaneWork) -> None:
         """Run an operator, and those chained to it, on lane after lane, until the tuples or the time are used up."""
+        for member in self._context.chains[work.operator].members:
+            changes = self._context.changes_of(member, work.planned_s)
+            if changes is not None:
+                self._changes[member.name] = changes
         if work.proven:
             self._context.proven.update(member.name for member in self._context.chains[work.operator].members)
         deadline = time.perf_counter() + work.budget_s if work.budget_s else float("inf")
@@ -155,7 +173,13 @@ class WorkRun:
     def receipt(self, work: int) -> tuple[Receipt, Written | None]:
         """Write everything that was routed, then say so."""
         self._write_dead_letters()
+        for operator, changed in self._changes.items():
+            if changed:
+                self._outbox.put_state(operator, *changed.batch())
         written = self._outbox.write(self._context)
+        for changed in self._changes.values():
+            changed.apply()
+        appended, changes = apart(written)
         latencies = None
         if self._finished:
             now_us = self._context.wall_s() * 1e6
@@ -166,9 +190,10 @@ class WorkRun:
                 work,
                 self._receipts,
                 self._sources,
-                written.appended if written else [],
+                appended,
                 latencies,
                 {source: memory.news() for source, memory in self._memories.items()},
+                changes=changes,
             ),
             written,
         )
@@ -254,7 +279,10 @@ class WorkRun:
                 continue
             wall, cpu = time.perf_counter(), time.thread_time()
             ends = operator.kind is Kind.SINK
-            made = self._deliver(operator, receipt, batch, first) if ends else apply(operator, batch)
+            if ends:
+                made = self._deliver(operator, receipt, batch, first)
+            else:
+                made = self._context.run_operator(operator, batch, self._changes.get(operator.name))
             receipt.busy_s += time.perf_counter() - wall
             receipt.cpu_s += time.thread_time() - cpu
             failures = made.failures

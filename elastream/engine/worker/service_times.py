@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from elastream.engine.worker.functions import apply
+from elastream.engine.worker.context import WorkerContext
 from elastream.errors import ElastreamError
 from elastream.topology import DUE, Graph, Operator, stored
 from elastream.workload.replay import Replay
@@ -18,13 +18,14 @@ SAMPLE = 2000
 """Tuples made for it."""
 
 
-def time_operators(graph: Graph, totals: dict[str, int], seconds: float) -> dict[str, float]:
+def time_operators(context: WorkerContext, totals: dict[str, int], seconds: float) -> dict[str, float]:
     """Seconds a tuple takes, of every operator with lanes that could be timed, what is chained to it included."""
-    timed = _time_all(graph, totals, seconds)
+    graph = context.graph
+    timed = _time_all(context, graph, totals, seconds)
     return {operator.name: timed[operator.name] for operator in graph.served if operator.name in timed}
 
 
-def _time_all(graph: Graph, totals: dict[str, int], seconds: float) -> dict[str, float]:
+def _time_all(context: WorkerContext, graph: Graph, totals: dict[str, int], seconds: float) -> dict[str, float]:
     given: dict[str, pa.RecordBatch] = {}
     each: dict[str, float] = {}
     share: dict[str, float] = {}
@@ -38,7 +39,7 @@ def _time_all(graph: Graph, totals: dict[str, int], seconds: float) -> dict[str,
             continue
         batch = pa.Table.from_batches(inputs).combine_chunks().to_batches()[0]
         try:
-            each[operator.name], taken, made = _time(operator, batch, slice_s)
+            each[operator.name], taken, made = _time(context, operator, batch, slice_s)
         except ElastreamError:
             # The first work will meet it too, and say what is wrong.
             continue
@@ -58,14 +59,20 @@ def _sample(replay: Replay, rows: int) -> pa.RecordBatch:
     return replay.rows(0, rows).append_column(pa.field(DUE, stored(replay.schema).field(DUE).type), due)
 
 
-def _time(operator: Operator, batch: pa.RecordBatch, seconds: float) -> tuple[float, int, pa.RecordBatch]:
-    """Ever larger pieces until the time or the tuples are used up; the first tuple, which may load things, counts little."""
-    apply(operator, batch.slice(0, 1))
+def _time(
+    context: WorkerContext, operator: Operator, batch: pa.RecordBatch, seconds: float
+) -> tuple[float, int, pa.RecordBatch]:
+    """Ever larger pieces until the time or the tuples are used up; the first tuple, which may load things, counts little.
+
+    What a keyed operator would remember of them is forgotten.
+    """
+    changes = context.changes_of(operator, context.wall_s())
+    context.run_operator(operator, batch.slice(0, 1), changes)
     began, at, size = time.perf_counter(), 0, 1
     made = []
     while at < batch.num_rows and time.perf_counter() - began < seconds:
         piece = batch.slice(at, size)
-        made += apply(operator, piece).batches
+        made += context.run_operator(operator, piece, changes).batches
         at += piece.num_rows
         size *= 2
     each = (time.perf_counter() - began) / at

@@ -1,0 +1,98 @@
+"""The log of an operator's states: what changed, in order, and now and then a key group as a whole.
+
+A group is what its whole says and all changes behind it. A change goes when every group in it has a newer whole.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from elastream.lanes.runs import cut
+from elastream.lanes.segments import Slice
+
+
+class Whole(NamedTuple):
+    """A key group as it was after all changes before number `since`."""
+
+    since: int
+    keys: int
+    size: int
+    slices: list[Slice]
+
+
+class Change(NamedTuple):
+    """One change. They are numbered from 0 on."""
+
+    number: int
+    slice: Slice
+
+
+NOTHING = Whole(0, 0, 0, [])
+"""A group that was never written: empty at the beginning."""
+
+
+class StateLog:
+    """Of one operator."""
+
+    def __init__(self, next_number: int = 0) -> None:
+        self.next_number = next_number
+        self.changes: deque[Change] = deque()
+        self.wholes: dict[int, Whole] = {}
+        self.rows = 0
+        """Of all changes that are kept."""
+        self._groups: deque[frozenset[int]] = deque()
+        self._last: dict[int, int] = {}
+
+    def last_change(self, group: int) -> int:
+        """The number of the newest change of a group; below 0 when there is none."""
+        return self._last.get(group, -1)
+
+    def whole(self, group: int) -> Whole:
+        return self.wholes.get(group, NOTHING)
+
+    @property
+    def keys(self) -> int:
+        """As many as there were when the groups were last written whole."""
+        return sum(whole.keys for whole in self.wholes.values())
+
+    def add(self, piece: Slice) -> None:
+        self.put(Change(self.next_number, piece))
+        self.next_number += 1
+
+    def put(self, change: Change) -> None:
+        self.changes.append(change)
+        groups = frozenset(group for group, _ in cut(change.slice.runs, change.slice.first, change.slice.rows))
+        self._groups.append(groups)
+        self._last.update(dict.fromkeys(groups, change.number))
+        self.rows += change.slice.rows
+
+    def add_whole(self, group: int, whole: Whole) -> list[Slice]:
+        """A group was written whole; gives the slices that are not needed any more."""
+        released = list(self.whole(group).slices)
+        self.wholes[group] = whole
+        while self.changes and all(self.whole(g).since > self.changes[0].number for g in self._groups[0]):
+            gone = self.changes.popleft()
+            self._groups.popleft()
+            self.rows -= gone.slice.rows
+            released.append(gone.slice)
+        return released
+
+    def oldest_groups(self) -> frozenset[int]:
+        """Those that keep the oldest change from going."""
+        if not self.changes:
+            return frozenset()
+        number = self.changes[0].number
+        return frozenset(group for group in self._groups[0] if self.whole(group).since <= number)
+
+    def since(self, groups: Iterable[int], number: int) -> Iterator[Change]:
+        """The changes of some groups from a number on."""
+        wanted = frozenset(groups)
+        for change, found in zip(self.changes, self._groups, strict=True):
+            if change.number >= number and not wanted.isdisjoint(found):
+                yield change
+
+    def slices(self) -> Iterator[Slice]:
+        for change in self.changes:
+            yield change.slice
+        for whole in self.wholes.values():
+            yield from whole.slices

@@ -1,0 +1,33 @@
+"""Changelogs: what changed in the states of an operator, as Arrow batches that segments hold, those of one key group together."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+import pyarrow as pa
+
+from elastream.lanes.runs import Runs, cut, packed
+from elastream.lanes.segments import SchemaId, Slice, schema_id
+from elastream.state.store import Change
+
+SCHEMA = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("record", pa.binary())])
+"""A record that is null was forgotten."""
+
+SCHEMA_ID: SchemaId = schema_id(SCHEMA)
+
+
+def to_batch(changes: Iterable[Change]) -> tuple[pa.RecordBatch, Runs]:
+    """Changes of many groups, and how many of each."""
+    ordered = sorted(changes, key=lambda change: change[0])
+    columns = [pa.array([key for _, key, _ in ordered], pa.binary()), pa.array([r for _, _, r in ordered], pa.binary())]
+    runs = packed((group, len(list(some))) for group, some in groupby(ordered, key=lambda change: change[0]))
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA), runs
+
+
+def changes_in(batch: pa.RecordBatch, piece: Slice, groups: frozenset[int]) -> Iterator[Change]:
+    """The changes of some groups in a batch that was read for this slice."""
+    at = 0
+    for group, rows in cut(piece.runs, piece.first, piece.rows):
+        if group in groups:
+            keys, records = (batch.column(place).slice(at, rows).to_pylist() for place in (0, 1))
+            yield from ((group, key, record) for key, record in zip(keys, records, strict=True))
+        at += rows

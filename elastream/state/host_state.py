@@ -1,0 +1,101 @@
+"""What a host remembers: the states of the key groups that it serves, and copies of others'."""
+
+from collections.abc import Callable, Mapping
+
+import pyarrow as pa
+
+from elastream.lanes.segments import Slice
+from elastream.lanes.state_log import Change
+from elastream.state.changelog import changes_in, to_batch
+from elastream.state.records import RecordCodec
+from elastream.state.store import Change as KeyChange
+from elastream.state.store import Facts, StateStore
+
+Read = Callable[[Slice], pa.RecordBatch]
+
+
+class HostState:
+    """Of one process. Works of different lanes never touch the same key group."""
+
+    def __init__(self, codecs: Mapping[str, RecordCodec], folder: str | None = None) -> None:
+        self.codecs = codecs
+        self.store = StateStore(list(codecs), folder)
+
+    def learn(
+        self,
+        operator: str,
+        since: Mapping[int, int],
+        anew: frozenset[int],
+        wholes: list[Slice],
+        changes: list[Change],
+        read: Read,
+    ) -> None:
+        """`since`: per key group, the first change that is not known yet; `anew`: groups that begin with what was written whole."""
+        records: dict[int, list[tuple[bytes, bytes]]] = {group: [] for group in anew}
+        for piece in wholes:
+            for group, key, record in changes_in(read(piece), piece, anew):
+                assert record is not None
+                records[group].append((key, record))
+        for group, found in records.items():
+            self.store.replace_group(operator, group, found)
+        for change in changes:
+            wanted = frozenset(group for group, number in since.items() if number <= change.number)
+            self.store.write(operator, changes_in(read(change.slice), change.slice, wanted))
+
+    def forget(self, operator: str, groups: list[int]) -> None:
+        if groups:
+            self.store.forget(operator, groups)
+
+    def facts(self, operator: str, group: int) -> Facts:
+        return self.store.facts(operator, group)
+
+    def whole(self, operator: str, group: int, now_s: float) -> tuple[pa.RecordBatch, bytes, Facts]:
+        """All of a group as a batch; keys that are too old are left out."""
+        codec = self.codecs[operator]
+        pairs = self.store.group(operator, group)
+        if codec.state.ttl_s is not None:
+            old = [key for key, data in pairs if codec.is_expired_bytes(data, now_s)]
+            if old:
+                self.store.write(operator, [(group, key, None) for key in old])
+                pairs = self.store.group(operator, group)
+        changes: list[KeyChange] = [(group, key, record) for key, record in pairs]
+        batch, runs = to_batch(changes)
+        return batch, runs, self.store.facts(operator, group)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+class StateChanges:
+    """What one work changes in the states of one operator. Nothing of it is in the store before `apply`."""
+
+    def __init__(self, state: HostState, operator: str, now_s: float) -> None:
+        self._state = state
+        self._operator = operator
+        self.codec = state.codecs[operator]
+        self.now_s = now_s
+        self._changed: dict[tuple[int, bytes], bytes | None] = {}
+
+    def get_many(self, keys: list[tuple[int, bytes]]) -> list[bytes | None]:
+        """The records of some keys as they are by now."""
+        changed = self._changed
+        with self._state.store.reading(self._operator) as reading:
+            return [changed[key] if key in changed else reading.get(*key) for key in keys]
+
+    def set(self, key: tuple[int, bytes], before: bytes | None, record: bytes | None) -> None:
+        if record != before:
+            self._changed[key] = record
+
+    def update(self, changed: dict[tuple[int, bytes], bytes | None]) -> None:
+        self._changed.update(changed)
+
+    def __bool__(self) -> bool:
+        return bool(self._changed)
+
+    def batch(self) -> tuple[pa.RecordBatch, bytes]:
+        """As a changelog has them."""
+        return to_batch((group, key, record) for (group, key), record in self._changed.items())
+
+    def apply(self) -> None:
+        """They are written where they last: now the host knows them too."""
+        self._state.store.write(self._operator, ((group, key, r) for (group, key), r in sorted(self._changed.items())))
