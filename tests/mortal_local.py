@@ -8,6 +8,7 @@ It prints the pids of its hosts whenever they change, and `ended` when every tup
 """
 
 import os
+import random
 import sys
 import time
 from pathlib import Path
@@ -20,10 +21,21 @@ from elastream import Topology, groupings, sources
 from elastream.testing import LocalEngine
 from elastream.workload import constant
 
+DIGITS = 50
+
 
 def slow(row: dict[str, Any]) -> dict[str, Any]:
     time.sleep(0.001)
     return row
+
+
+def with_digit(row: dict[str, Any]) -> dict[str, Any]:
+    return {"id": row["id"], "digit": row["id"] % DIGITS}
+
+
+def tallied(key: int, rows: list[dict[str, Any]], state: Any) -> list[dict[str, Any]]:
+    state.n += len(rows)
+    return [{"id": state.n, "digit": key}]
 
 
 def main() -> None:
@@ -34,12 +46,16 @@ def main() -> None:
     flow = Topology("mortal").source("in", sources.replay(constant(count, 1)), replicas=2)
     flow.map("a", slow, after="in", replicas=(1, 4), start=2)
     flow.batch("kill", killer(ordered, os.getpid()), after="a", chain=True)
-    flow.map("b", lambda row: row, after="kill", grouping=groupings.fields("id"), replicas=3)
+    flow.map("b", with_digit, after="kill", schema="id long, digit long", grouping=groupings.fields("id"), replicas=3)
     flow.sink("end", files_by_delivery(folder / "sink"), after="b", replicas=2)
     flow.output("out", after="b")
+    flow.keyed("tally", tallied, after="b", key="digit", state="n long", initial={"n": 0}, replicas=(1, 4), start=2)
+    flow.output("tallies", after="tally")
     with LocalEngine(processes=True).run(flow, str(folder / "base")) as handle:
         told: list[int] = []
+        moments = random.Random(count)
         while not handle.await_end(0.05):
+            handle.scale("tally", moments.randint(1, 4))
             pids = sorted(seats.pid for seats in list(handle._run.planner.roster.hosts.values()))
             if pids != told and handle.totals("end").finished:
                 told = pids
