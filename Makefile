@@ -27,7 +27,8 @@ jdbc: setup  ## PostgreSQL's JDBC driver, fetched likewise
 
 test: setup  ## every test
 	@tools/jars kafka $(PYTHON) && tools/jars jdbc $(PYTHON) || echo "without these jars their tests are skipped"
-	@$(PYTHON) -m pytest
+	@$(PYTHON) -m pytest -q -n 2 -m "not slow"
+	@$(PYTHON) -m pytest -m slow
 
 fast: setup  ## the tests that need neither Spark nor a broker, a database or a browser
 	@$(PYTHON) -m pytest -q -n 2 -m "not slow"

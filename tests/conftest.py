@@ -24,6 +24,7 @@ SLOW_MODULES = {
     "test_bench",
     "test_bench_dataframe",
     "test_bench_kafka",
+    "test_bench_keyed",
     "test_bench_policies",
     "test_chaos",
     "test_cli",

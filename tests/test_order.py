@@ -15,6 +15,8 @@ import pytest
 from flows import each_once, finish
 
 from elastream import Handle, Topology, groupings, sources
+from elastream.errors import SettingError
+from elastream.routing import hashing
 from elastream.testing import LocalEngine
 from elastream.workload import constant
 
@@ -112,3 +114,15 @@ def test_a_run_goes_on_with_the_owners_it_had_and_evens_them_out(tmp_path: Path)
     assert set(after) == {0, 1, 2} and sum(a != b for a, b in zip(before, after, strict=True)) == before.count(
         3
     ) + before.count(4) + before.count(5)
+
+
+def test_a_base_whose_keys_fall_into_groups_by_another_hash_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = keyed_numbers(100, 0.1)
+    flow.map("work", linger, after="in", grouping=groupings.fields("key"), replicas=2).output("out", after="work")
+    with LocalEngine().run(flow, str(tmp_path)) as handle:
+        finish(handle)
+    monkeypatch.setattr(hashing, "VERSION", 2)
+    with pytest.raises(SettingError, match="by version 1 of the hash, and this Elastream has version 2; go on with"):
+        LocalEngine().run(flow, str(tmp_path))

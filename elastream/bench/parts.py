@@ -16,6 +16,13 @@ from elastream.bench.floor import measure_floor
 from elastream.bench.footprint import measure_footprint
 from elastream.bench.frame_cost import measure_frame_cost, measure_plain_cost
 from elastream.bench.kafka_throughput import fill_topic, measure_elastream_kafka, measure_plain_kafka
+from elastream.bench.keyed_runs import (
+    measure_keyed_rate,
+    measure_keyed_restart,
+    measure_keyed_story,
+    measure_recovery,
+    measure_spark_count,
+)
 from elastream.bench.plain import measure_plain
 from elastream.bench.rescale import measure_rescale, measure_restart
 from elastream.bench.start import measure_start
@@ -42,6 +49,11 @@ PARTS: dict[str, Callable[..., Any]] = {
     "frame_cost": measure_frame_cost,
     "plain_cost": measure_plain_cost,
     "state": measure_state,
+    "keyed_rate": measure_keyed_rate,
+    "spark_count": measure_spark_count,
+    "keyed_story": measure_keyed_story,
+    "recovery": measure_recovery,
+    "keyed_restart": measure_keyed_restart,
 }
 
 

@@ -27,6 +27,7 @@ MEASURED = {
     "engine": "the engine against Spark itself, on this machine, in one run",
     "kafka": "from topic to topic, beside the plain query, on a broker of its own",
     "dataframe": "what work costs in a dataframe operator, beside the plain query",
+    "keyed": "state per key against no state and Spark's own count, moved, lost with its host, started again",
     "state": "the state of an operator cut into more partitions while tuples come",
 }
 """Each writes what it measured as NAME.json and NAME.md, and knows whether its goals are met."""
@@ -103,6 +104,7 @@ def main(args: argparse.Namespace) -> int:
         "engine": _engine,
         "kafka": _kafka,
         "dataframe": _dataframe,
+        "keyed": _keyed,
         "state": _state,
         "decisions": _decisions,
         "policies": _policies,
@@ -129,6 +131,12 @@ def _dataframe(args: argparse.Namespace) -> int:
     from elastream.bench.dataframe import bench_dataframe
 
     return _measure(args, bench_dataframe)
+
+
+def _keyed(args: argparse.Namespace) -> int:
+    from elastream.bench.keyed import bench_keyed
+
+    return _measure(args, bench_keyed)
 
 
 def _state(args: argparse.Namespace) -> int:

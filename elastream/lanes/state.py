@@ -86,6 +86,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What dataframe operators with state took in the batch that this entry commits."""
     owners: dict[str, dict[int, int]] = {}
     """Per operator that is reached by keys, the key groups that change hands, each with its new lane; what waits of them moves."""
+    hash_version: int = 0
+    """Of the hash by which keys fall into groups, when groups are first dealt out."""
     states: dict[str, str] = {}
     """Per keyed operator, the columns of its key and state, when they changed."""
     forgotten: list[str] = []
@@ -113,6 +115,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     offer: int
     reread: list[Reread]
     owners: dict[str, list[int]] = {}
+    hash_version: int = 0
     states: dict[str, str] = {}
     logs: dict[str, tuple[int, list[Change], dict[int, Whole]]] = {}
     """Per keyed operator, the number of its next change, its changes, and its key groups as they were written whole."""
@@ -147,6 +150,7 @@ class LedgerState:
         self.reread: list[Reread] = []
         self.owners: dict[str, list[int]] = {}
         """Per operator that is reached by keys, the lane of each key group."""
+        self.hash_version = 0
         self.states: dict[str, str] = {}
         """Per keyed operator, the columns of its key and state."""
         self.logs: dict[str, StateLog] = {}
@@ -211,6 +215,7 @@ class LedgerState:
         self.estimates.update(entry.estimates)
         if entry.outputs is not None:
             self.outputs = entry.outputs
+        self.hash_version = entry.hash_version or self.hash_version
         for operator, moved in entry.owners.items():
             filled += self.move_groups(operator, moved)
         for given in entry.given:
@@ -299,6 +304,7 @@ class LedgerState:
             offer=self.offer,
             reread=self.reread,
             owners=self.owners,
+            hash_version=self.hash_version,
             states=self.states,
             logs={name: (log.next_number, list(log.changes), log.wholes) for name, log in self.logs.items()},
         )
@@ -321,6 +327,7 @@ class LedgerState:
         state.outputs, state.query, state.batch = snapshot.outputs, snapshot.query, snapshot.batch
         state.offer, state.reread = snapshot.offer, snapshot.reread
         state.owners = {operator: list(owners) for operator, owners in snapshot.owners.items()}
+        state.hash_version = snapshot.hash_version
         state.states = dict(snapshot.states)
         for operator, (number, changes, wholes) in snapshot.logs.items():
             log = state.logs[operator] = StateLog(number)

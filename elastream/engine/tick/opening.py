@@ -9,6 +9,7 @@ from elastream.errors import SettingError
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.segments import decode_schema
 from elastream.lanes.state import Entry, LedgerState
+from elastream.routing import hashing
 from elastream.routing.key_groups import dealt_out
 from elastream.state.columns import KeyedColumns
 from elastream.topology import DUE, Graph, Kind, stored
@@ -39,6 +40,7 @@ def first_entry(
             for name in graph.reached_by_keys
             if name not in state.owners
         },
+        hash_version=hashing.VERSION if graph.reached_by_keys else 0,
         states={name: text for name, text in states.items() if name in discard or state.states.get(name) != text},
         forgotten=[name for name in discard if name in state.states],
     )
@@ -65,6 +67,11 @@ def _refuse_changes(graph: Graph, state: LedgerState, discard: tuple[str, ...], 
                 raise SettingError(
                     f"{waiting} with columns {columns(before)}, and now it takes {columns(after)}; {way_out}"
                 )
+    if state.owners and state.hash_version != hashing.VERSION:
+        raise SettingError(
+            f"base {base}: its keys fall into groups by version {state.hash_version} of the hash, and this Elastream has version "
+            f"{hashing.VERSION}; go on with the Elastream that wrote it, or begin with a new base"
+        )
     for source in graph.sources:
         known = state.sources.get(source.name)
         if known is not None and isinstance(source.source, Replay) is not ("origin_s" in known):
