@@ -4,6 +4,7 @@ The driver says `Welcome` once, then `Routing` whenever lanes are switched on or
 then `Receipts`. The same works and receipts travel between the driver and the tasks of the edges.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import msgspec
@@ -34,6 +35,8 @@ class LaneRows(NamedTuple):
     first: int
     """How many tuples of the lane were consumed before them."""
     slices: list[Slice]
+    groups: tuple[int, ...] = ()
+    """The key groups of the lane, where keys are woken."""
 
 
 class LaneWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="lane"):
@@ -57,6 +60,8 @@ class LaneWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="lane
     loads: list[Loads] = []
     bury: str = ""
     """Not empty: do not serve them, put them into the dead letters with this error."""
+    watermark_s: float = -math.inf
+    """Of a keyed operator with event times: nothing that happened before is expected any more."""
     proven: bool = False
     """True when the operator has given what it declared before: what it gives otherwise now is the fault of a tuple."""
 
@@ -165,6 +170,10 @@ class LaneReceipt(msgspec.Struct, array_like=True, gc=False):
     finished: int = 0
     busy_s: float = 0.0
     cpu_s: float = 0.0
+    event_s: float | None = None
+    """When the newest of the tuples happened, where they say so."""
+    timers: tuple[float | None, float | None] | None = None
+    """When a key of the lane is to be woken next, by the clock and by the watermark; None when that was not looked at."""
 
 
 class SourceReceipt(NamedTuple):

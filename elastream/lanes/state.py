@@ -92,6 +92,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Per keyed operator, the columns of its key and state, when they changed."""
     forgotten: list[str] = []
     """Operators of which nothing is remembered any more."""
+    watermarks: dict[str, float] = {}
+    """Per keyed operator whose watermark moved."""
     changes: list[StateChange] = []
     wholes: list[GroupWhole] = []
 
@@ -117,6 +119,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     owners: dict[str, list[int]] = {}
     hash_version: int = 0
     states: dict[str, str] = {}
+    watermarks: dict[str, float] = {}
     logs: dict[str, tuple[int, list[Change], dict[int, Whole]]] = {}
     """Per keyed operator, the number of its next change, its changes, and its key groups as they were written whole."""
 
@@ -153,6 +156,7 @@ class LedgerState:
         self.hash_version = 0
         self.states: dict[str, str] = {}
         """Per keyed operator, the columns of its key and state."""
+        self.watermarks: dict[str, float] = {}
         self.logs: dict[str, StateLog] = {}
         """Per keyed operator, what it knows."""
         self._of: dict[str, dict[int, LaneQueue]] = {}
@@ -212,6 +216,7 @@ class LedgerState:
             totals.add(counts)
         self.sources.update(entry.sources)
         self.sizes.update(entry.sizes)
+        self.watermarks.update(entry.watermarks)
         self.estimates.update(entry.estimates)
         if entry.outputs is not None:
             self.outputs = entry.outputs
@@ -306,6 +311,7 @@ class LedgerState:
             owners=self.owners,
             hash_version=self.hash_version,
             states=self.states,
+            watermarks=self.watermarks,
             logs={name: (log.next_number, list(log.changes), log.wholes) for name, log in self.logs.items()},
         )
 
@@ -328,7 +334,7 @@ class LedgerState:
         state.offer, state.reread = snapshot.offer, snapshot.reread
         state.owners = {operator: list(owners) for operator, owners in snapshot.owners.items()}
         state.hash_version = snapshot.hash_version
-        state.states = dict(snapshot.states)
+        state.states, state.watermarks = dict(snapshot.states), dict(snapshot.watermarks)
         for operator, (number, changes, wholes) in snapshot.logs.items():
             log = state.logs[operator] = StateLog(number)
             log.wholes = dict(wholes)

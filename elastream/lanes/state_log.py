@@ -47,6 +47,11 @@ class StateLog:
         """The number of the newest change of a group; below 0 when there is none."""
         return self._last.get(group, -1)
 
+    @property
+    def is_empty(self) -> bool:
+        """True when nothing was ever remembered."""
+        return not self.next_number and not self.wholes
+
     def whole(self, group: int) -> Whole:
         return self.wholes.get(group, NOTHING)
 

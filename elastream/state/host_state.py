@@ -1,6 +1,6 @@
 """What a host remembers: the states of the key groups that it serves, and copies of others'."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -8,8 +8,8 @@ from elastream.lanes.segments import Slice
 from elastream.lanes.state_log import Change
 from elastream.state.changelog import changes_in, to_batch
 from elastream.state.records import RecordCodec
+from elastream.state.store import CLOCK, WATERMARK, Facts, StateStore
 from elastream.state.store import Change as KeyChange
-from elastream.state.store import Facts, StateStore
 
 Read = Callable[[Slice], pa.RecordBatch]
 
@@ -19,7 +19,8 @@ class HostState:
 
     def __init__(self, codecs: Mapping[str, RecordCodec], folder: str | None = None) -> None:
         self.codecs = codecs
-        self.store = StateStore(list(codecs), folder)
+        timers = {name: codec.timers_of for name, codec in codecs.items() if codec.state.on_timer is not None}
+        self.store = StateStore(list(codecs), folder, timers)
 
     def learn(
         self,
@@ -41,6 +42,11 @@ class HostState:
         for change in changes:
             wanted = frozenset(group for group, number in since.items() if number <= change.number)
             self.store.write(operator, changes_in(read(change.slice), change.slice, wanted))
+
+    def first_timers(self, operator: str, groups: Sequence[int]) -> tuple[float | None, float | None]:
+        """When a key of some groups is to be woken next, by the clock and by the watermark; None: never."""
+        first = [self.store.first_timer(operator, kind, groups) for kind in (CLOCK, WATERMARK)]
+        return first[0], first[1]
 
     def forget(self, operator: str, groups: list[int]) -> None:
         if groups:
@@ -82,9 +88,9 @@ class StateChanges:
         with self._state.store.reading(self._operator) as reading:
             return [changed[key] if key in changed else reading.get(*key) for key in keys]
 
-    def set(self, key: tuple[int, bytes], before: bytes | None, record: bytes | None) -> None:
-        if record != before:
-            self._changed[key] = record
+    def due(self, kind: int, groups: Sequence[int], until_s: float) -> list[tuple[float, int, bytes]]:
+        """Keys that are to be woken by then, as the store has them: those of this work come with the next."""
+        return self._state.store.due(self._operator, kind, groups, until_s)
 
     def update(self, changed: dict[tuple[int, bytes], bytes | None]) -> None:
         self._changed.update(changed)

@@ -4,7 +4,7 @@ import copy
 import datetime as dt
 import decimal
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 import pyarrow as pa
@@ -20,6 +20,19 @@ class KeyRecord(msgspec.Struct, array_like=True):
 
     _changed_s: float | None = None
     """When it changed last, where keys are forgotten after a time."""
+
+    _timers: list[float] | None = None
+    """When it is to be woken, by the clock and by the watermark."""
+
+    _event_timers: list[float] | None = None
+
+    def wake_at(self, at: "float | dt.datetime") -> None:
+        """Have `on_timer` called when the clock has reached this time, once."""
+        self._timers = sorted({*(self._timers or ()), _seconds(at)})
+
+    def wake_at_event(self, at: "float | dt.datetime") -> None:
+        """The same when the watermark has."""
+        self._event_timers = sorted({*(self._event_timers or ()), _seconds(at)})
 
     def remove(self) -> None:
         """Forget the key: all columns are as for a new one. It is there again when one of them is set afterwards."""
@@ -74,11 +87,20 @@ class RecordCodec:
         ttl_s, changed_s = self.state.ttl_s, record._changed_s
         return ttl_s is not None and changed_s is not None and changed_s + ttl_s <= now_s
 
+    def timers_of(self, data: bytes) -> tuple[list[float], list[float]]:
+        """When a record is to be woken: by the clock, and by the watermark."""
+        record = self._decoder.decode(data)
+        return record._timers or [], record._event_timers or []
+
     def is_expired_bytes(self, data: bytes, now_s: float) -> bool:
         return self.is_expired(self._decoder.decode(data), now_s)
 
     def bytes_of(self, record: KeyRecord, now_s: float) -> bytes | None:
         """None for one that is to be forgotten. Raises `ValueError` with one line when a column is not what it was declared."""
+        if self.state.on_timer is None and (record._timers or record._event_timers):
+            raise ValueError("state: is to be woken, but nobody is there to do it; declare on_timer=")
+        if self.state.event_time is None and record._event_timers:
+            raise ValueError("state: is to be woken by events, but nothing says when they happen; declare event_time=")
         removed = record._changed_s == REMOVED_S
         record._changed_s = None
         if removed and record == self.new():
@@ -116,6 +138,11 @@ class RecordCodec:
             pa.array([key[place] for key in keys], field.type) for place, field in enumerate(self.key_schema)
         ] + [pa.array([getattr(record, field.name) for record in records], field.type) for field in self.schema]
         return pa.Table.from_arrays(columns, schema=pa.schema([*self.key_schema, *self.schema]))
+
+
+def _seconds(at: "float | dt.datetime") -> float:
+    # Timers are kept in microseconds.
+    return round(at.timestamp() if isinstance(at, dt.datetime) else float(at), 6)
 
 
 def _default(value: Any) -> Any:
@@ -163,4 +190,5 @@ def _python_type(kind: pa.DataType) -> Any:
     if pa.types.is_map(kind):
         # As pyarrow gives them.
         return list[tuple[_python_type(kind.key_type), _python_type(kind.item_type) | None]]  # type: ignore[misc]
-    return dict[str, Any]
+    fields = {kind.field(place).name: _python_type(kind.field(place).type) | None for place in range(kind.num_fields)}
+    return TypedDict("Row", fields)  # type: ignore[operator]

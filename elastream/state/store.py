@@ -9,10 +9,10 @@ import os
 import struct
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import lmdb
 
@@ -28,6 +28,14 @@ _LONG = b"\xc1"
 """What no key in MessagePack begins with."""
 
 _LENGTH = struct.Struct("<I")
+_TIME, _ZERO = struct.Struct(">Q"), 1 << 63
+"""Of timers, in microseconds, so that their bytes have the order of their times."""
+
+CLOCK, WATERMARK = 0, 1
+"""By what a key is woken."""
+
+TimersOf = Callable[[bytes], tuple[list[float], list[float]]]
+"""When a record is to be woken: by the clock, by the watermark."""
 
 Change = tuple[int, bytes, bytes | None]
 """Key group, key, and its record, or None when the key is forgotten."""
@@ -55,13 +63,17 @@ class StateReading:
 class StateStore:
     """Of one host. Several threads may use it; each change is whole or did not happen."""
 
-    def __init__(self, operators: Sequence[str], folder: str | None = None) -> None:
+    def __init__(
+        self, operators: Sequence[str], folder: str | None = None, timers_of: Mapping[str, TimersOf] | None = None
+    ) -> None:
+        """`timers_of`: of the operators whose keys are woken."""
+        self._timers_of = dict(timers_of or {})
         place = Path(tempfile.mkdtemp(prefix="elastream-state-", dir=folder))
         try:
             self._env = lmdb.open(
                 str(place),
                 map_size=MOST_BYTES,
-                max_dbs=max(1, len(operators)),
+                max_dbs=max(1, 2 * len(operators)),
                 sync=False,
                 metasync=False,
                 writemap=True,
@@ -70,6 +82,7 @@ class StateStore:
                 max_readers=1024,
             )
             self._tables = {name: self._env.open_db(name.encode()) for name in operators}
+            self._timers = {name: self._env.open_db(f"{name}/timers".encode()) for name in self._timers_of}
         finally:
             # The files live as long as the process has them open, and no longer.
             for file in place.iterdir():
@@ -84,22 +97,52 @@ class StateStore:
     def write(self, operator: str, changes: Iterable[Change]) -> None:
         with self._writing(operator) as transaction:
             for group, key, record in changes:
+                place = _place(group, key)
+                if operator in self._timers:
+                    before = transaction.get(place)
+                    old = None if before is None else _record(key, bytes(before))
+                    self._set_timers(transaction, operator, place, old, record)
                 if record is None:
-                    transaction.delete(_place(group, key))
+                    transaction.delete(place)
                 else:
-                    transaction.put(_place(group, key), _packed(key, record))
+                    transaction.put(place, _packed(key, record))
 
-    def replace_group(self, operator: str, group: int, records: Iterable[tuple[bytes, bytes]]) -> None:
+    def replace_group(self, operator: str, group: int, records: Sequence[tuple[bytes, bytes]]) -> None:
         """All of a group, whatever was known of it before."""
         with self._writing(operator) as transaction:
-            self._clear(transaction, group)
+            self._clear(transaction, operator, group)
             with transaction.cursor() as cursor:
                 cursor.putmulti((_place(group, key), _packed(key, record)) for key, record in records)
+            for key, record in records if operator in self._timers else ():
+                self._set_timers(transaction, operator, _place(group, key), None, record)
 
     def forget(self, operator: str, groups: Iterable[int]) -> None:
         with self._writing(operator) as transaction:
             for group in groups:
-                self._clear(transaction, group)
+                self._clear(transaction, operator, group)
+
+    def due(self, operator: str, kind: int, groups: Iterable[int], until_s: float) -> list[tuple[float, int, bytes]]:
+        """Keys of some groups that are to be woken by then: (when, group, key), the earliest first."""
+        found: list[tuple[float, int, bytes]] = []
+        with (
+            self._env.begin(db=self._tables[operator]) as transaction,
+            transaction.cursor(db=self._timers[operator]) as cursor,
+        ):
+            for group in groups:
+                for at_s, rest in _from(cursor, kind, group):
+                    if at_s > until_s:
+                        break
+                    place = bytes([group]) + rest
+                    stored = transaction.get(place)
+                    if stored is not None:
+                        found.append((at_s, group, _key(place, bytes(stored))))
+        return sorted(found)
+
+    def first_timer(self, operator: str, kind: int, groups: Iterable[int]) -> float | None:
+        """When the first key of some groups is to be woken; None: never."""
+        with self._env.begin(db=self._timers[operator]) as transaction, transaction.cursor() as cursor:
+            firsts = [next(_from(cursor, kind, group), None) for group in groups]
+        return min((first[0] for first in firsts if first is not None), default=None)
 
     def group(self, operator: str, group: int) -> list[tuple[bytes, bytes]]:
         """All keys of a group and their records, in the order of their bytes."""
@@ -128,12 +171,57 @@ class StateStore:
                 f"state of {operator!r}: cannot be written where Python keeps temporary files: {error}; make room there, or set TMPDIR"
             ) from None
 
-    def _clear(self, transaction: lmdb.Transaction, group: int) -> None:
-        with transaction.cursor() as cursor:
-            cursor.set_range(bytes([group]))
-            # Behind the last of all keys there is an empty one.
-            while bytes(cursor.key()[:1]) == bytes([group]):
-                cursor.delete()
+    def _set_timers(
+        self, transaction: lmdb.Transaction, operator: str, place: bytes, old: bytes | None, new: bytes | None
+    ) -> None:
+        timers_of, table = self._timers_of[operator], self._timers[operator]
+        before, after = (([], []) if record is None else timers_of(record) for record in (old, new))
+        for kind in (CLOCK, WATERMARK):
+            for at_s in before[kind]:
+                if at_s not in after[kind]:
+                    transaction.delete(_timer(kind, at_s, place), db=table)
+            for at_s in after[kind]:
+                if at_s not in before[kind]:
+                    transaction.put(_timer(kind, at_s, place), b"", db=table)
+
+    def _clear(self, transaction: lmdb.Transaction, operator: str, group: int) -> None:
+        _clear(transaction, None, bytes([group]))
+        if operator in self._timers:
+            for kind in (CLOCK, WATERMARK):
+                _clear(transaction, self._timers[operator], bytes([kind, group]))
+
+
+def _clear(transaction: lmdb.Transaction, table: Any, prefix: bytes) -> None:
+    with transaction.cursor(db=table) as cursor:
+        cursor.set_range(prefix)
+        # Behind the last of all keys there is an empty one.
+        while bytes(cursor.key()[: len(prefix)]) == prefix:
+            cursor.delete()
+
+
+def _timer(kind: int, at_s: float, place: bytes) -> bytes:
+    """In the order of kind, group and time."""
+    return bytes([kind, place[0]]) + _TIME.pack(round(at_s * 1e6) + _ZERO) + place[1:]
+
+
+def _from(cursor: lmdb.Cursor, kind: int, group: int) -> Iterator[tuple[float, bytes]]:
+    """The timers of a group, the earliest first, each with the rest of its key's place."""
+    prefix = bytes([kind, group])
+    found = cursor.set_range(prefix)
+    while found:
+        timer = bytes(cursor.key())
+        if timer[:2] != prefix:
+            return
+        (micros,) = _TIME.unpack_from(timer, 2)
+        yield (micros - _ZERO) / 1e6, timer[2 + _TIME.size :]
+        found = cursor.next()
+
+
+def _key(place: bytes, stored: bytes) -> bytes:
+    if place[1:2] != _LONG:
+        return place[1:]
+    (length,) = _LENGTH.unpack_from(stored)
+    return stored[_LENGTH.size : _LENGTH.size + length]
 
 
 def _of_group(cursor: lmdb.Cursor, group: int) -> Iterator[tuple[bytes, bytes]]:
@@ -143,11 +231,8 @@ def _of_group(cursor: lmdb.Cursor, group: int) -> Iterator[tuple[bytes, bytes]]:
         place, stored = bytes(found[0]), bytes(found[1])
         if place[0] != group:
             return
-        if place[1:2] == _LONG:
-            (length,) = _LENGTH.unpack_from(stored)
-            yield stored[_LENGTH.size : _LENGTH.size + length], stored[_LENGTH.size + length :]
-        else:
-            yield place[1:], stored
+        key = _key(place, stored)
+        yield key, _record(key, stored)
 
 
 def _place(group: int, key: bytes) -> bytes:

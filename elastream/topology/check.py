@@ -6,6 +6,8 @@ from dataclasses import replace
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 
+import pyarrow as pa
+
 from elastream.errors import TopologyError
 from elastream.topology.graph import Graph
 from elastream.topology.groupings import KEY_GROUPS, KINDS
@@ -164,6 +166,9 @@ def _dataframe(graph: Graph, operator: Operator) -> None:
             )
 
 
+_STATE_WORDS = ("remove", "wake_at", "wake_at_event")
+
+
 def _keyed(graph: Graph, operator: Operator) -> None:
     """Its key must be among its columns, and its state must have names that Python can say."""
     if operator.keyed is None:
@@ -178,14 +183,33 @@ def _keyed(graph: Graph, operator: Operator) -> None:
             hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(columns)}"
             raise TopologyError(f"{here}: key {column!r} is no column that enters; {hint}")
     for name in state.schema.names:
-        if not name.isidentifier() or name.startswith("_") or name in ("remove", *state.key):
+        if not name.isidentifier() or name.startswith("_") or name in (*_STATE_WORDS, *state.key):
             raise TopologyError(
-                f"{here}: state column {name!r}: a name that Python can say, without '_' in front, not 'remove' and not the key's; rename it"
+                f"{here}: state column {name!r}: a name that Python can say, without '_' in front, not the key's and none of {', '.join(_STATE_WORDS)}; rename it"
             )
     for name in state.initial:
         if name not in state.schema.names:
             raise TopologyError(
                 f"{here}: initial has {name!r}, which is no state column; there are {', '.join(state.schema.names)}"
+            )
+    if state.event_time is not None:
+        entering = graph.input_schema(operator.name)
+        if state.event_time not in columns or not pa.types.is_timestamp(entering.field(state.event_time).type):
+            raise TopologyError(
+                f"{here}: event_time {state.event_time!r} is no timestamp that enters; there are {_columns(entering)}"
+            )
+    if state.lateness_s < 0 or (state.lateness_s and state.event_time is None):
+        raise TopologyError(f"{here}: lateness_s must be 0 or more, and needs event_time, got {state.lateness_s}")
+    if state.drop_late and state.event_time is None:
+        raise TopologyError(f"{here}: drop_late needs event_time; name the column that says when a tuple happened")
+    if state.on_timer is not None:
+        if operator.kind is not Kind.KEYED or not callable(state.on_timer):
+            raise TopologyError(
+                f"{here}: on_timer is a function of an operator whose function takes one key; use keyed"
+            )
+        if graph.chain(operator.name)[-1].kind is Kind.SINK:
+            raise TopologyError(
+                f"{here}: has timers, and a sink chained to it would not see the same rows again; remove chain=True"
             )
     if state.ttl_s is not None and not state.ttl_s > 0:
         raise TopologyError(f"{here}: ttl_s must be more than 0, got {state.ttl_s}; None keeps keys for ever")

@@ -48,6 +48,18 @@ class KeyedState:
     ttl_s: float | None = None
     """A key that has not changed for so long is forgotten; None: never."""
 
+    on_timer: Callable[..., Any] | None = None
+    """Called when a time comes that a key was to be woken at."""
+
+    event_time: str | None = None
+    """The column that says when a tuple happened: the watermark follows it."""
+
+    lateness_s: float = 0.0
+    """By how much the watermark stays behind the newest tuple."""
+
+    drop_late: bool = False
+    """True: a tuple that happened before the watermark is dropped, and counted as late."""
+
 
 @dataclass(frozen=True)
 class Replicas:

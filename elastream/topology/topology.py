@@ -14,6 +14,7 @@ from elastream.topology.graph import Graph
 from elastream.topology.groupings import Grouping
 from elastream.topology.operators import Edge, KeyedState, Kind, Operator, OperatorName, Replicas
 from elastream.topology.schemas import parse_schema
+from elastream.topology.windows import windows_of
 
 Function = Callable[..., Any]
 After = str | Sequence[str]
@@ -46,6 +47,26 @@ class KeyedOptions(OperatorOptions, total=False):
     state: Required[str | pa.Schema]
     initial: dict[str, Any]
     ttl_s: float | None
+    on_timer: Function | None
+    event_time: str | None
+    lateness_s: float
+    drop_late: bool
+
+
+class WindowOptions(TypedDict, total=False):
+    """Windows over event time; see `Topology.window`."""
+
+    after: Required[After]
+    key: Required[str | Sequence[str]]
+    time: Required[str]
+    aggregate: Required[dict[str, str]]
+    every_s: float
+    length_s: float
+    session_s: float
+    lateness_s: float
+    replicas: ReplicaRange
+    start: int | None
+    waits: bool
 
 
 class Topology:
@@ -111,6 +132,10 @@ class Topology:
 
         `state` has an attribute for each column of `state="n long, ..."`, None or as `initial={"n": 0}` says when the key is
         new. What the function sets is kept; `state.remove()` forgets the key. With several columns as `key`, the key is a tuple.
+
+        `state.wake_at(time)` has `on_timer(key, time, state) -> iterable of dict` called when that time has come, or with
+        `state.wake_at_event(time)` when the watermark has passed it: `lateness_s` behind the newest time in column `event_time`.
+        Times are seconds since 1970 or datetimes, and come back as seconds.
         """
         return self._add_keyed(name, Kind.KEYED, function, how)
 
@@ -125,6 +150,48 @@ class Topology:
     def keyed_pandas(self, name: str, function: Function, **how: Unpack[KeyedOptions]) -> "Topology":
         """The same with `pandas.DataFrame`."""
         return self._add_keyed(name, Kind.KEYED_PANDAS, function, how)
+
+    def window(self, name: str, **how: Unpack[WindowOptions]) -> "Topology":
+        """A row per key and window of event time, when the watermark has passed the window's end.
+
+        `every_s=60` are windows that follow one another, `every_s=10, length_s=60` ones that overlap, `session_s=30` ones that
+        end when a key has not come for so long. `aggregate={"n": "count()", "most": "max(bytes)"}` are the columns, behind the
+        key, `window_start` and `window_end`; there are count, sum, min, max and mean. A tuple that is older than the watermark is
+        dropped, and counted as late.
+        """
+        if missing := [word for word in ("key", "time", "aggregate", "after") if word not in how]:
+            raise TopologyError(f"window {name!r}: takes {missing[0]}=; see Topology.window")
+        _check_known(name, "window", how, [*WindowOptions.__annotations__])
+        key = (how["key"],) if isinstance(how["key"], str) else tuple(how["key"])
+        entering = self._entering(name, how["after"])
+        for column in (*key, how["time"]):
+            if column not in entering.names:
+                raise TopologyError(
+                    f"window {name!r}: no column {column!r} enters; there are {', '.join(entering.names)}"
+                )
+        made = windows_of(
+            name,
+            key,
+            how["time"],
+            entering,
+            every_s=how.get("every_s"),
+            length_s=how.get("length_s"),
+            session_s=how.get("session_s"),
+            aggregate=how["aggregate"],
+        )
+        rest: Any = {word: how[word] for word in ("after", "replicas", "start", "waits") if word in how}
+        return self.keyed(
+            name,
+            made.add,
+            key=key,
+            state=made.state,
+            schema=made.schema(entering),
+            on_timer=made.close,
+            event_time=how["time"],
+            lateness_s=how.get("lateness_s", 0.0),
+            drop_late=True,
+            **rest,
+        )
 
     def sink(self, name: str, to: Any, **how: Unpack[OperatorOptions]) -> "Topology":
         """Write outside: by `function(batch: pyarrow.RecordBatch, delivery: Delivery)`, or by Spark, as `elastream.sinks` says.
@@ -168,7 +235,16 @@ class Topology:
         if "grouping" in how or "chain" in how:
             raise TopologyError(f"{kind} {name!r}: its key chooses the replica; remove grouping and chain")
         key = (how["key"],) if isinstance(how["key"], str) else tuple(how["key"])
-        state = KeyedState(key, parse_schema(how["state"]), dict(how.get("initial", {})), how.get("ttl_s"))
+        state = KeyedState(
+            key,
+            parse_schema(how["state"]),
+            dict(how.get("initial", {})),
+            how.get("ttl_s"),
+            how.get("on_timer"),
+            how.get("event_time"),
+            how.get("lateness_s", 0.0),
+            how.get("drop_late", False),
+        )
         rest: Any = {word: value for word, value in how.items() if word not in _KEYED_WORDS}
         rest["grouping"] = groupings.fields(*key)
         return self._add(name, kind, function, rest, keyed=state)
@@ -235,6 +311,16 @@ class Topology:
             raise TopologyError(f"operator {name!r}: a {kind} does not change the columns; remove schema")
         return parse_schema(schema)
 
+    def _entering(self, name: str, after: After) -> pa.Schema:
+        """The columns that come from a predecessor that is declared already."""
+        known = {operator.name: operator for operator in self._operators}
+        wanted = after if isinstance(after, str) else next(iter(after), "")
+        while wanted in known and known[OperatorName(wanted)].schema is None:
+            wanted = next((edge.source for edge in self._edges if edge.target == wanted), "")
+        if wanted not in known:
+            raise TopologyError(f"window {name!r}: comes after {after!r}, which is not declared yet; declare it before")
+        return known[OperatorName(wanted)].schema
+
     def _open(self, name: str) -> None:
         if self._graph is not None:
             raise TopologyError(
@@ -242,7 +328,7 @@ class Topology:
             )
 
 
-_KEYED_WORDS = ("key", "state", "initial", "ttl_s")
+_KEYED_WORDS = ("key", "state", "initial", "ttl_s", "on_timer", "event_time", "lateness_s", "drop_late")
 
 
 def _check_words(name: str, kind: Kind, how: Mapping[str, object]) -> None:
@@ -250,12 +336,16 @@ def _check_words(name: str, kind: Kind, how: Mapping[str, object]) -> None:
     keyed = kind in (Kind.KEYED, Kind.KEYED_BATCH, Kind.KEYED_PANDAS)
     known = list((OutputOptions if kind is Kind.OUTPUT else OperatorOptions).__annotations__)
     known += _KEYED_WORDS if keyed else ()
+    _check_known(name, kind, how, known)
+    if "after" not in how:
+        raise TopologyError(f"{kind} {name!r}: comes after nothing; name one with after='...'")
+
+
+def _check_known(name: str, kind: str, how: Mapping[str, object], known: list[str]) -> None:
     for word in sorted(set(how) - set(known)):
         close = get_close_matches(word, known, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(known)}"
         raise TopologyError(f"{kind} {name!r}: takes no {word!r}; {hint}")
-    if "after" not in how:
-        raise TopologyError(f"{kind} {name!r}: comes after nothing; name one with after='...'")
 
 
 def _replicas(name: str, replicas: ReplicaRange, start: int | None) -> Replicas:

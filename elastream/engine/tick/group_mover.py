@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from elastream.engine.tick.roster import Roster
 from elastream.engine.tick.state_keeper import StateKeeper
+from elastream.engine.tick.timers import LaneTimers
 from elastream.engine.tick.transfers import Step, Transfer, Transfers
 from elastream.lanes.segments import LaneId
 from elastream.lanes.state import LedgerState
@@ -55,13 +56,19 @@ class GroupMover:
     """For the operators of a run that are reached by keys. In the tick's thread."""
 
     def __init__(
-        self, state: LedgerState, is_free: Callable[[LaneId], bool], roster: Roster, keeper: StateKeeper
+        self,
+        state: LedgerState,
+        is_free: Callable[[LaneId], bool],
+        roster: Roster,
+        keeper: StateKeeper,
+        timers: LaneTimers,
     ) -> None:
         """`is_free` says whether a lane has nothing under way, nor anything that somebody outside was given."""
         self._state = state
         self._is_free = is_free
         self._roster = roster
         self._keeper = keeper
+        self._timers = timers
         self.transfers = Transfers(keeper, is_free)
         self._wanted: dict[str, Owners] = {}
         """Per operator of which some groups are not where they shall be, where all of them shall be."""
@@ -100,7 +107,9 @@ class GroupMover:
                 self._receipts[operator].groups += len(found)
         filled: list[LaneId] = []
         for operator, groups in moved.items():
+            givers = {self._state.owners[operator][group] for group in groups}
             filled += self._state.move_groups(operator, groups)
+            self._timers.groups_moved(operator, {*givers, *groups.values()})
         for operator in [name for name, wanted in self._wanted.items() if self._state.owners[name] == wanted]:
             del self._wanted[operator]
             if operator in self._receipts:

@@ -76,7 +76,7 @@ class TickLoop:
         self._planner = planner
         self._merger = ReceiptMerger(graph, settings)
         self._check = ReceiptCheck(graph, base.state)
-        self.mover = GroupMover(base.state, planner.is_free, planner.roster, planner.keeper)
+        self.mover = GroupMover(base.state, planner.is_free, planner.roster, planner.keeper, planner.timers)
         self._hosts = hosts
         self._observer = observer
         self._clock = clock
@@ -144,8 +144,9 @@ class TickLoop:
             self._estimates.learn(receipt)
         self._free(said, applied, began)
         moved = self._move_groups(resized, began)
+        marks = self._advance_watermarks(receipts)
         planned = self._plan(began)
-        self._write(entry, applied, planned, result, moved)
+        self._write(entry, applied, planned, result, moved, marks)
         for batch in batches:
             batch.committed()
         self._send(planned, bool(resized or moved))
@@ -274,6 +275,13 @@ class TickLoop:
         self._planner.filled(filled, now)
         return moved
 
+    def _advance_watermarks(self, receipts: list[Receipt]) -> dict[str, float]:
+        timers = self._planner.timers
+        if not timers:
+            return {}
+        timers.hear(lane for receipt in receipts for lane in receipt.operators)
+        return timers.advance()
+
     def _plan(self, now: float) -> NextWorks:
         if self.life.phase is not Phase.RUNNING:
             return NextWorks()
@@ -283,14 +291,22 @@ class TickLoop:
         return planned
 
     def _write(
-        self, entry: Entry | None, applied: Applied | None, planned: NextWorks, result: TickResult, moved: GroupMoves
+        self,
+        entry: Entry | None,
+        applied: Applied | None,
+        planned: NextWorks,
+        result: TickResult,
+        moved: GroupMoves,
+        marks: dict[str, float],
     ) -> None:
         """The commit: what was done, which keys change hands, and what outside hands shall be given next."""
-        if moved or planned.given or planned.offer >= 0:
+        if moved or marks or planned.given or planned.offer >= 0:
             if entry is None:
                 entry = Entry(self._state.entry + 1, self._clock.wall_s())
                 self._state.apply(entry)
-            entry = msgspec.structs.replace(entry, given=planned.given, offer=planned.offer, owners=moved)
+            entry = msgspec.structs.replace(
+                entry, given=planned.given, offer=planned.offer, owners=moved, watermarks=marks
+            )
             self._state.offer = max(self._state.offer, planned.offer)
         if entry is not None:
             self._base.write(entry)
@@ -349,7 +365,9 @@ class TickLoop:
             return False
         if self._edges is not None and not self._edges.is_drained():
             return False
-        return not any(self._state.queued(name) for name in self._state.sizes if name not in self._outputs)
+        if any(self._state.queued(name) for name in self._state.sizes if name not in self._outputs):
+            return False
+        return self._planner.timers.end()
 
     def _check_overdue(self) -> None:
         """With `work_timeout_s`, a host whose work does not come back is replaced."""

@@ -19,6 +19,7 @@ from elastream.engine.tick.replays import Replays
 from elastream.engine.tick.roster import Roster, Seats
 from elastream.engine.tick.state_keeper import SentTask, StateKeeper
 from elastream.engine.tick.suspects import Suspects
+from elastream.engine.tick.timers import LaneTimers
 from elastream.lanes.segments import LaneId
 from elastream.lanes.state import Given, LedgerState
 from elastream.settings import Settings
@@ -68,6 +69,7 @@ class Planner:
         self.roster = Roster()
         self.keeper = StateKeeper(graph, state, self.roster, settings.ring_s)
         self.roster.settlers, self.roster.prefer = self.keeper.operators, self.keeper.copy_host
+        self.timers = LaneTimers(graph, state)
         self.suspects = Suspects()
         self.replays = Replays(graph, state)
         self.under_way: dict[int, UnderWay] = {}
@@ -161,11 +163,13 @@ class Planner:
             if self._due_at.get(lane) == at:
                 del self._due_at[lane]
                 self._starved[lane] = None
+        woken: dict[LaneId, None] = dict.fromkeys(self.timers.due(wall_s) if self.timers else ())
+        self._starved |= {lane: None for lane in woken if lane not in self._busy}
         if self.roster.hosts:
             ready, self._starved = list(self._starved), {}
             self._plan_tasks(planned, now)
             self._plan_sources(planned, now, wall_s)
-            self._plan_lanes(ready, planned, now, wall_s)
+            self._plan_lanes(ready, planned, now, wall_s, frozenset(woken))
         return planned
 
     def next_s(self, wall_s: float, now: float) -> float:
@@ -173,7 +177,8 @@ class Planner:
         lanes_s = self._due[0][0] if self._due else math.inf
         if not self.roster.hosts:
             return math.inf
-        return min(lanes_s, now + self.replays.next_due_s(wall_s, now, rules.PACE_S))
+        timers_s = now + max(0.0, self.timers.next_s() - wall_s) if self.timers else math.inf
+        return min(lanes_s, timers_s, now + self.replays.next_due_s(wall_s, now, rules.PACE_S))
 
     def time_work(self, totals: dict[str, int], seconds: float, now: float) -> tuple[int, TimeWork] | None:
         """The work by which one host times the operators."""
@@ -193,14 +198,17 @@ class Planner:
 
     # -- inside
 
-    def _plan_lanes(self, ready: list[LaneId], planned: NextWorks, now: float, wall_s: float) -> None:
+    def _plan_lanes(
+        self, ready: list[LaneId], planned: NextWorks, now: float, wall_s: float, woken: frozenset[LaneId]
+    ) -> None:
+        """Lanes that are `woken` have keys whose time has come, and get a work also without tuples."""
         shared: dict[tuple[str, int], list[LaneId]] = {}
         for lane in ready:
             # A lane whose state is being learned or written is served afterwards.
             rows = 0 if lane in self.held or lane in self._busy else self._rows(lane)
-            if not rows:
+            if not rows and (lane not in woken or lane in self._busy):
                 # A lane that was emptied meanwhile comes back when it is filled again.
-                if len(self._state.lanes[lane]):
+                if len(self._state.queue(lane)):
                     self._starved[lane] = None
                 continue
             computes, alone = self.computes(lane.operator), lane in self.suspects
@@ -293,6 +301,7 @@ class Planner:
             self.queued(operator),
             self.loads_of(operator),
             _ENDED if self.suspects.condemned(lane) else "",
+            self.timers.watermark_s(operator),
             operator in self._state.totals and self._state.totals[operator].processed > 0,
         )
         self.headroom.reserve(work.id, operator, sum(rows_of.values()))
@@ -303,15 +312,15 @@ class Planner:
         planned.works.setdefault(seats.host, []).append(work)
 
     def _lane_rows(self, lane: LaneId, rows: int) -> LaneRows:
-        queue = self._state.lanes[lane]
-        return LaneRows(lane.lane, queue.consumed, list(queue.peek(rows)))
+        queue = self._state.queue(lane)
+        return LaneRows(lane.lane, queue.consumed, list(queue.peek(rows)), self.timers.groups_of(lane))
 
     def _rows(self, lane: LaneId) -> int:
         """How many tuples of a lane to serve next; 0 when those behind it have no room."""
         given = self._state.given.get(lane)
         if given is not None:
             return given.rows
-        queue, whole = self._state.lanes[lane], lane.operator in self._whole
+        queue, whole = self._state.queue(lane), lane.operator in self._whole
         first = rules.FIRST_DELIVERY if whole else rules.FIRST_TRY
         wanted = rules.quota(self._estimates.of(lane.operator), self.budget_s, first)
         rows = queue.portion(wanted, rules.MOST_BYTES)

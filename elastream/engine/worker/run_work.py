@@ -3,12 +3,14 @@
 The data does not leave the process between these steps.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from elastream import rules
 from elastream.engine.messages import (
@@ -27,11 +29,12 @@ from elastream.engine.messages import (
     Work,
     problem_of,
 )
-from elastream.engine.worker.context import WorkerContext
+from elastream.engine.worker.context import Chain, WorkerContext
 from elastream.engine.worker.dead_letters import DEAD_LETTERS, Failure, all_failed, describe, letters, row_to_json
 from elastream.engine.worker.delivery import Delivery
 from elastream.engine.worker.functions import Made
 from elastream.engine.worker.intake import DAMAGED, NAME, new_rows, set_aside, with_due
+from elastream.engine.worker.keyed import wake_keys
 from elastream.engine.worker.outbox import Outbox
 from elastream.engine.worker.service_times import time_operators
 from elastream.engine.worker.state_works import apart, sync_state, write_whole
@@ -41,7 +44,7 @@ from elastream.lanes.segment_files import Written
 from elastream.lanes.segments import LaneId
 from elastream.scoring.latency import bucket_counts
 from elastream.state.host_state import StateChanges
-from elastream.topology import DUE, Kind, Operator, stored
+from elastream.topology import DUE, KeyedState, Kind, Operator, stored
 from elastream.workload import Arrivals
 
 LARGEST_CHUNK = 65536
@@ -97,6 +100,8 @@ class WorkRun:
         self._memories: dict[str, Once] = {}
         self._finished: list[pa.Array] = []
         self._changes: dict[str, StateChanges] = {}
+        self._woken: list[tuple[LaneReceipt, tuple[int, ...]]] = []
+        """Lanes whose keys are woken, and their key groups."""
 
     # -- rows enter
 
@@ -179,6 +184,9 @@ class WorkRun:
         written = self._outbox.write(self._context)
         for changed in self._changes.values():
             changed.apply()
+        for lane, groups in self._woken:
+            assert self._context.state is not None
+            lane.timers = self._context.state.first_timers(lane.operator, groups)
         appended, changes = apart(written)
         latencies = None
         if self._finished:
@@ -216,6 +224,8 @@ class WorkRun:
                 at += size
                 receipts[0].consumed += size
                 pieces = [_in_time(work, receipts[0], piece)]
+                if chain.members[0].keyed is not None:
+                    pieces = [_by_event_time(chain.members[0].keyed, work, receipts[0], pieces[0])]
                 failed = len(self._failures)
                 for member, receipt in zip(chain.members, receipts, strict=True):
                     pieces = self._run(member, receipt, pieces, first)
@@ -229,6 +239,26 @@ class WorkRun:
                 if len(self._failures) > failed:
                     # Each may cost many calls, between which nobody looks at the clock.
                     chunk = min(chunk, FRAGILE)
+        if rows.groups:
+            self._wake(work, rows, chain, receipts)
+
+    def _wake(self, work: LaneWork, rows: LaneRows, chain: Chain, receipts: list[LaneReceipt]) -> None:
+        """Wake the keys whose time has come; what they give goes the way of all rows."""
+        head = chain.members[0]
+        self._woken.append((receipts[0], rows.groups))
+        wall, cpu = time.perf_counter(), time.thread_time()
+        made = wake_keys(head, self._changes[head.name], rows.groups, work.planned_s, work.watermark_s)
+        receipts[0].busy_s += time.perf_counter() - wall
+        receipts[0].cpu_s += time.thread_time() - cpu
+        self._check(head.name, rows.lane, made.failures)
+        receipts[0].failed += len(made.failures)
+        self._failures += [(head.name, rows.lane, failure) for failure in made.failures]
+        receipts[0].emitted += made.rows
+        pieces = made.batches
+        for member, receipt in zip(chain.members[1:], receipts[1:], strict=True):
+            pieces = self._run(member, receipt, pieces, 0)
+        for piece in pieces:
+            self._route(receipts[-1], piece, rows.lane)
 
     def _enter(
         self,
@@ -349,6 +379,26 @@ def _in_time(work: LaneWork, receipt: LaneReceipt, batch: pa.RecordBatch) -> pa.
         return batch
     receipt.late += int(batch.num_rows - young.sum())
     return batch.filter(pa.array(young))
+
+
+def _by_event_time(state: KeyedState, work: LaneWork, receipt: LaneReceipt, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Note when the newest tuple happened, and drop those that happened before the watermark where that is asked."""
+    if state.event_time is None or not batch.num_rows:
+        return batch
+    happened = batch.column(state.event_time)
+    newest = pc.max(happened)
+    if newest.is_valid:
+        at_s = newest.cast(pa.timestamp("us", happened.type.tz)).value / 1e6
+        receipt.event_s = at_s if receipt.event_s is None else max(receipt.event_s, at_s)
+    if not state.drop_late or work.watermark_s == -math.inf:
+        return batch
+    oldest = pa.scalar(int(min(work.watermark_s, 2**40) * 1e6)).cast(pa.timestamp("us", happened.type.tz))
+    late = pc.fill_null(pc.less(happened, oldest.cast(happened.type)), False)
+    dropped = pc.sum(late).as_py() or 0
+    if not dropped:
+        return batch
+    receipt.late += dropped
+    return batch.filter(pc.invert(late))
 
 
 def _next_chunk(size: int, took_s: float) -> int:

@@ -1,0 +1,149 @@
+"""Watermarks and timers of keyed operators: how far events have come, and which lanes have keys to be woken.
+
+The watermark of an operator is the time of the newest event that it has served, less its lateness, as soon as everything has
+been served that waited when that event was. So tuples are not late because their lane is slow. It never goes back. At the end
+of the stream, when nothing more can come, it is infinite: then all keys that wait for events are woken.
+"""
+
+import math
+from collections.abc import Iterable
+
+from elastream.engine.messages import LaneReceipt
+from elastream.lanes.segments import LaneId
+from elastream.lanes.state import LedgerState
+from elastream.topology import Graph, Operator
+
+_LATEST = 1e300
+"""A time that comes before infinity, which is never."""
+
+
+class LaneTimers:
+    """Of a run. In the tick's thread."""
+
+    def __init__(self, graph: Graph, state: LedgerState) -> None:
+        self._state = state
+        self._graph = graph
+        keyed = [operator for operator in graph.operators if operator.keyed is not None]
+        self._timed = {o.name: o for o in keyed if o.keyed is not None and o.keyed.on_timer is not None}
+        self._lateness_s: dict[str, float] = {
+            o.name: o.keyed.lateness_s for o in keyed if o.keyed is not None and o.keyed.event_time is not None
+        }
+        self._before: dict[str, frozenset[str]] = {o.name: _before(graph, o) for o in keyed}
+        self._newest: dict[str, float] = {}
+        """When the newest event happened that an operator has served."""
+        self._coming: dict[str, tuple[float, dict[int, int]]] = {}
+        """The next watermark, and how much each lane must have consumed before it comes."""
+        self._next: dict[LaneId, tuple[float, float]] = {}
+        """When a key of a lane is to be woken, by the clock and by the watermark. Lanes that are not in it must be asked."""
+        self._ended: set[str] = set()
+        """Operators in front of which nothing can come any more."""
+
+    def __bool__(self) -> bool:
+        return bool(self._timed or self._lateness_s)
+
+    def watermark_s(self, operator: str) -> float:
+        return math.inf if operator in self._ended else self._state.watermarks.get(operator, -math.inf)
+
+    def groups_of(self, lane: LaneId) -> tuple[int, ...]:
+        """The key groups that a work of a lane shall look through for keys to be woken."""
+        if lane.operator not in self._timed:
+            return ()
+        return tuple(group for group, owner in enumerate(self._state.owners[lane.operator]) if owner == lane.lane)
+
+    def hear(self, receipts: Iterable[LaneReceipt]) -> None:
+        """Receipts of works that are done."""
+        for receipt in receipts:
+            lane = LaneId(receipt.operator, receipt.lane)
+            if receipt.event_s is not None:
+                self._newest[lane.operator] = max(receipt.event_s, self._newest.get(lane.operator, -math.inf))
+            if receipt.timers is not None:
+                clock_s, event_s = receipt.timers
+                self._next[lane] = math.inf if clock_s is None else clock_s, math.inf if event_s is None else event_s
+
+    def advance(self) -> dict[str, float]:
+        """The watermarks that move, now that all receipts are applied."""
+        moved: dict[str, float] = {}
+        for operator in self._lateness_s:
+            coming = self._coming.get(operator)
+            if coming is None:
+                at_s = self._reached(operator)
+                if at_s <= self.watermark_s(operator):
+                    continue
+                coming = self._coming[operator] = at_s, self._waiting(operator)
+            at_s, waited = coming
+            lanes = self._state.lanes_of(operator)
+            if all(lanes[number].consumed >= stop for number, stop in waited.items()):
+                moved[operator] = at_s
+                del self._coming[operator]
+        self._state.watermarks.update(moved)
+        return moved
+
+    def groups_moved(self, operator: str, lanes: Iterable[int]) -> None:
+        """Key groups of these lanes have changed hands, and what waits with them: they must be asked for their timers again."""
+        for number in lanes:
+            self._next.pop(LaneId(operator, number), None)
+        if operator in self._coming:
+            self._coming[operator] = self._coming[operator][0], self._waiting(operator)
+
+    def due(self, wall_s: float) -> list[LaneId]:
+        """Lanes that have keys to be woken, or must be asked."""
+        found = []
+        for operator in self._timed:
+            if self._state.logs[operator].is_empty:
+                continue
+            watermark_s = self.watermark_s(operator)
+            for number in set(self._state.owners[operator]):
+                clock_s, event_s = self._next.get(LaneId(operator, number), (-math.inf, -math.inf))
+                if clock_s <= wall_s or event_s <= min(watermark_s, _LATEST):
+                    found.append(LaneId(operator, number))
+        return found
+
+    def next_s(self) -> float:
+        """When the clock next wakes a key."""
+        return min((clock_s for clock_s, _ in self._next.values()), default=math.inf)
+
+    def end(self) -> bool:
+        """At the end of the stream, when nothing waits in any lane: True when no key waits for an event either.
+
+        Those that do are woken, from the first operators to the last, for what they give may wait again behind them.
+        """
+        waiting = [operator for operator in self._timed if self._waits(operator)]
+        for operator in waiting:
+            if self._before[operator].isdisjoint(waiting):
+                self._ended.add(operator)
+        return not waiting
+
+    def _waits(self, operator: str) -> bool:
+        if self._state.logs[operator].is_empty:
+            return False
+        lanes = [LaneId(operator, number) for number in set(self._state.owners[operator])]
+        return any(self._next.get(lane, (-math.inf, -math.inf))[1] < math.inf for lane in lanes)
+
+    def _reached(self, operator: str) -> float:
+        """How far the watermark may come when all that waits now has been served."""
+        # What operators in front of it may still give happened no earlier than the next key that they wake.
+        given = [self._given_from(name) for name in self._before[operator] if name in self._timed]
+        return min((self._newest.get(operator, -math.inf) - self._lateness_s[operator], *given))
+
+    def _waiting(self, operator: str) -> dict[int, int]:
+        """Per lane with tuples, how many it will have consumed when those are served."""
+        return {number: queue.appended for number, queue in self._state.lanes_of(operator).items() if len(queue)}
+
+    def _given_from(self, operator: str) -> float:
+        if self._state.logs[operator].is_empty:
+            return math.inf
+        lanes = [LaneId(operator, number) for number in set(self._state.owners[operator])]
+        next_s = min(self._next.get(lane, (-math.inf, -math.inf))[1] for lane in lanes)
+        return min(next_s, self.watermark_s(operator)) if operator in self._lateness_s else next_s
+
+
+def _before(graph: Graph, operator: Operator) -> frozenset[str]:
+    """All operators from which tuples come to this one."""
+    found: set[str] = set()
+    left = [edge.source for edge in graph.edges_into(operator.name)]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += [edge.source for edge in graph.edges_into(name)]
+    return frozenset(found)
