@@ -31,7 +31,10 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 num.network.threads=2
 num.io.threads=2
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
 """
+# A broker that was killed may register again when its session is over: by default that is after nine seconds.
 
 
 class Broker:
