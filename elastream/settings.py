@@ -28,6 +28,12 @@ class Settings:
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
     """A tuple on which an operator raises is put aside with its error (counted), or ends the run."""
 
+    most_letters: int | None = 100_000
+    """Dead letters that a base keeps; of more, the oldest are removed unread (counted). None: no limit."""
+
+    letters_days: float | None = 30.0
+    """Dead letters older than this are removed unread (counted); None: they stay."""
+
     work_timeout_s: float | None = None
     """A work that takes longer than this has its host ended, and is tried again in halves; None: it is only shown."""
 
@@ -46,6 +52,10 @@ class Settings:
             raise SettingError(f"q_size must be 1 or more, got {self.q_size}; None means no limit")
         if self.t_out_s is not None and not self.t_out_s > 0:
             raise SettingError(f"t_out_s must be more than 0, got {self.t_out_s}; None means no limit")
+        if self.most_letters is not None and self.most_letters < 0:
+            raise SettingError(f"most_letters must be 0 or more, got {self.most_letters}; None means no limit")
+        if self.letters_days is not None and not self.letters_days > 0:
+            raise SettingError(f"letters_days must be more than 0, got {self.letters_days}; None means no limit")
         if self.work_timeout_s is not None and not self.work_timeout_s > 0:
             raise SettingError(f"work_timeout_s must be more than 0, got {self.work_timeout_s}; None means no limit")
         if self.on_full not in ("wait", "drop"):

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 from elastream.engine.tick.run_base import RunBase
 from elastream.engine.worker.dead_letters import DEAD_LETTERS, tuple_of
 from elastream.lanes.counts import OperatorCounts
+from elastream.lanes.ledger import LedgerReader
 from elastream.lanes.readers import OutputReader, acknowledge, read_backlog
 from elastream.lanes.segment_files import SegmentWriter
 from elastream.lanes.segments import LaneId, encode_schema, schema_id
@@ -23,6 +24,12 @@ def read_letters(store: Store, *, remove: bool = False) -> pa.Table:
     if remove and backlog.slices:
         acknowledge(store, DEAD_LETTERS, READER, backlog.stop)
     return table
+
+
+def expired_letters(store: Store) -> int:
+    """How many letters were removed unread, because they were too many or too old."""
+    counts = LedgerReader(store).refresh().totals.get(DEAD_LETTERS)
+    return counts.expired if counts is not None else 0
 
 
 def drain_letters(store: Store, path: str) -> int:

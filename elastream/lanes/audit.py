@@ -31,6 +31,8 @@ class Audit:
     problems: tuple[str, ...] = ()
     lanes: dict[str, int] = field(default_factory=dict)
     """Tuples that wait, per operator."""
+    expired: int = 0
+    """Dead letters that were removed unread, by the bounds on them."""
 
 
 def audit(store: Store) -> Audit:
@@ -73,6 +75,7 @@ def audit(store: Store) -> Audit:
         sum(waiting.values()) - queued,
         tuple(problems),
         dict(waiting),
+        totals.expired,
     )
 
 
