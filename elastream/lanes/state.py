@@ -9,6 +9,9 @@ from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.queues import LaneQueue
 from elastream.lanes.segments import Appended, LaneId, SchemaId, Slice
 
+Memory = dict[str, Any]
+"""Per part of a source, which of its last records were there: see `elastream.kafka`."""
+
 
 class Given(NamedTuple):
     """Tuples at the head of a lane that somebody outside is given: a sink, or a dataframe operator.
@@ -66,6 +69,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The number of the offer to dataframe operators that this entry makes."""
     reread: list[Reread] | None = None
     """What dataframe operators with state took in the batch that this entry commits."""
+    memories: dict[str, Memory] = {}
+    """Per source that is read once, the parts of its memory that changed; the others stay as they were."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -86,6 +91,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     batch: int
     offer: int
     reread: list[Reread]
+    memories: dict[str, Memory] = {}
+    """Per source that is read once, its whole memory."""
 
 
 class Applied(NamedTuple):
@@ -115,6 +122,7 @@ class LedgerState:
         self.batch = -1
         self.offer = -1
         self.reread: list[Reread] = []
+        self.memories: dict[str, Memory] = {}
         self._of: dict[str, dict[int, LaneQueue]] = {}
         self._queued: Counter[str] = Counter()
         self._uses: Counter[str] = Counter()
@@ -170,6 +178,9 @@ class LedgerState:
                 totals = self.totals[operator] = OperatorCounts()
             totals.add(counts)
         self.sources.update(entry.sources)
+        for source, memory in entry.memories.items():
+            self.memories.setdefault(source, {}).update(memory)
+        self._move_memories(entry.sources)
         self.sizes.update(entry.sizes)
         self.estimates.update(entry.estimates)
         if entry.outputs is not None:
@@ -180,6 +191,13 @@ class LedgerState:
             self.offer = entry.offer
         self.entry, self.at_s = entry.number, entry.at_s
         return Applied(freed, filled)
+
+    def _move_memories(self, sources: dict[str, dict[str, Any]]) -> None:
+        """Ledgers used to keep a memory whole, among what they say of its source."""
+        for source, known in sources.items():
+            if "once" in known:
+                self.sources[source] = {key: value for key, value in known.items() if key != "once"}
+                self.memories[source] = dict(known["once"])
 
     def _consume(self, entry: Entry) -> list[str]:
         freed = []
@@ -215,6 +233,7 @@ class LedgerState:
             batch=self.batch,
             offer=self.offer,
             reread=self.reread,
+            memories=self.memories,
         )
 
     @classmethod
@@ -235,4 +254,7 @@ class LedgerState:
         state.outputs, state.query, state.batch = snapshot.outputs, snapshot.query, snapshot.batch
         state.offer, state.reread = snapshot.offer, snapshot.reread
         state._uses.update(piece.segment for again in snapshot.reread for piece in again.slices)
+        # They are added to, too.
+        state.memories = {source: dict(memory) for source, memory in snapshot.memories.items()}
+        state._move_memories(snapshot.sources)
         return state

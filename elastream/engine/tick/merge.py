@@ -3,13 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from elastream.engine.messages import LaneReceipt, Receipt, error_of
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.segments import Appended, LaneId
-from elastream.lanes.state import LedgerState
+from elastream.lanes.state import LedgerState, Memory
 from elastream.scoring.latency import Latencies
 from elastream.settings import Settings
 from elastream.topology import Graph, Kind
@@ -31,8 +30,8 @@ class TickResult:
     overflowed: Counter[LaneId] = field(default_factory=Counter)
     unused: list[str] = field(default_factory=list)
     """Segments of which nothing was kept."""
-    memories: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Per source in which rows may come again, which of the last of them came."""
+    memories: dict[str, Memory] = field(default_factory=dict)
+    """Per source in which rows may come again, which of the last of them came; only of the parts that were read."""
 
 
 class ReceiptMerger:
