@@ -1,6 +1,8 @@
 """`elastream chaos`, for a short while: faults are forced one after another, and every tuple is counted."""
 
 import json
+import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,17 @@ def test_an_application_that_cannot_start_says_why(tmp_path: Path, capsys: pytes
     assert main(["chaos", f"{tmp_path}/mine.py:app", "--broker"]) == 2
     assert main(["chaos", f"{tmp_path}/mine.py:app", "--only", "poison"]) == 2
     assert "no fault 'poison' here" in capsys.readouterr().err
+
+
+def test_an_application_whose_run_is_refused_is_not_tried_again_and_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "mine.py").write_text(
+        APP + "import sys\nif 'chaos.driver' in str(sys.orig_argv): raise OSError('no')\n"
+    )
+    assert main(["chaos", f"{tmp_path}/mine.py:app"]) == 2
+    assert re.search(r"the run does not start: OSError: no; \S+/driver.log tells more", capsys.readouterr().err)
 
 
 def test_numbers_of_a_topic_arrive_once_although_the_broker_is_killed(capsys: pytest.CaptureFixture[str]) -> None:

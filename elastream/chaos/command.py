@@ -19,7 +19,7 @@ from elastream.chaos.scene import Scene
 from elastream.chaos.spec import RunSpec
 from elastream.chaos.topic import Topic, numbers_topic
 from elastream.chaos.witness import Verdict, Witness
-from elastream.errors import SettingError
+from elastream.errors import RunFailed, SettingError
 from elastream.lanes import Ledger, Store, audit
 from elastream.testing.spark_cluster import spark_cluster
 from elastream.topology import Graph
@@ -95,9 +95,29 @@ class Attack:
 
 def chaos(attack: Attack, say: Callable[[str], None]) -> Outcome:
     """Strike until the time is over, or so many times."""
-    chance, outcome, began = random.Random(attack.seed), Outcome(), time.monotonic()
+    outcome, began = Outcome(), time.monotonic()
     graph = _graph(attack)
     folder = Path(tempfile.mkdtemp(prefix="elastream-chaos-"))
+    try:
+        _attack(attack, graph, folder, outcome, say)
+    except RunFailed as failure:
+        if not outcome.faults:
+            raise
+        # A run that hangs has a table, too.
+        outcome.problems.append(str(failure))
+    except SettingError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    outcome.seconds = time.monotonic() - began
+    if outcome.holds:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        outcome.problems.append(f"left for you to look at: {folder}")
+    return outcome
+
+
+def _attack(attack: Attack, graph: Graph | None, folder: Path, outcome: Outcome, say: Callable[[str], None]) -> None:
+    chance = random.Random(attack.seed)
     with (
         _disk(folder / "disk") as small,
         spark_cluster() if attack.cluster else nullcontext(None) as cluster,
@@ -126,17 +146,11 @@ def chaos(attack: Attack, say: Callable[[str], None]) -> Outcome:
                 _strike(scene, strikes, chance, outcome, say)
             say("no more faults; everything must arrive")
             _judge(scene, outcome)
-        except SettingError:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
         finally:
             scene.close()
-    outcome.seconds = time.monotonic() - began
-    if outcome.holds:
-        shutil.rmtree(folder, ignore_errors=True)
-    else:
-        outcome.problems.append(f"left for you to look at: {folder}")
-    return outcome
+            if small and not outcome.holds and scene.base.exists():
+                # The small disk goes, and with it what one would look at.
+                shutil.copytree(scene.base, folder / "base", dirs_exist_ok=True)
 
 
 def _graph(attack: Attack) -> Graph | None:

@@ -90,21 +90,26 @@ class Scene:
 
     def hear(self) -> dict[str, Any]:
         """What the driver says now; a driver that is gone is started again, unless the stream is over."""
+        self._take_said()
         process = self._process
         if not self.over and (process is None or process.poll() is not None):
             if process is not None and process.returncode == 0:
                 self.over = True
             elif self.starts == 1 and not self._heard:
-                raise RunFailed(f"chaos: the run does not start: {self._last_line()}")
+                raise RunFailed(
+                    f"chaos: the run does not start: {self._last_line()}; {self.folder}/driver.log tells more"
+                )
             self.end_driver()
             if not self.over:
                 self.start_driver()
+        return self.last
+
+    def _take_said(self) -> None:
         while not self._said.empty():
             words = self._said.get()
             self._heard = True
             if self._process is not None and words["of"] == self._process.pid:
                 self.last = words
-        return self.last
 
     def _last_line(self) -> str:
         lines = (self.folder / "driver.log").read_text(errors="replace").strip().splitlines()
