@@ -195,7 +195,7 @@ class LedgerState:
     def _move_memories(self, sources: dict[str, dict[str, Any]]) -> None:
         """Ledgers used to keep a memory whole, among what they say of its source."""
         for source, known in sources.items():
-            if "once" in known:
+            if isinstance(known.get("once"), dict):
                 self.sources[source] = {key: value for key, value in known.items() if key != "once"}
                 self.memories[source] = dict(known["once"])
 
