@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 from dataclasses import asdict
 
@@ -65,7 +66,12 @@ def main(args: argparse.Namespace) -> int:
         seed=args.seed,
         only=tuple(args.only),
     )
-    outcome = chaos(attack, console.print)
+    # Asked to end, it takes along what it has started and mounted.
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        outcome = chaos(attack, console.print)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if args.json:
         document = asdict(outcome)
         sys.stdout.write(json.dumps({**document, **(document.pop("verdict") or {}), "holds": outcome.holds}) + "\n")
