@@ -35,7 +35,7 @@ class Settings:
     """Dead letters older than this are removed unread (counted); None: they stay."""
 
     work_timeout_s: float | None = None
-    """A work that takes longer than this has its host ended, and is tried again in halves; None: it is only shown."""
+    """A work that takes longer than this has its host ended, and is tried again in parts; None: it is only shown."""
 
     state_partitions: int = 4
     """Into how many parts Spark cuts the state of dataframe operators, when a base is new; later `handle.rescale_state` does."""

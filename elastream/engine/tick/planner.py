@@ -99,7 +99,7 @@ class Planner:
         known = self._pop(work)
         if known is not None:
             for lane in known.lanes:
-                self.suspects.served(lane)
+                self.suspects.served(lane, self._state.lanes[lane].consumed)
                 self._schedule(lane, now)
             if not self.suspects:
                 self.roster.rejoin()
@@ -116,7 +116,8 @@ class Planner:
             if known.source is not None:
                 self.replays.lost(known.source)
             for lane, rows in known.lanes.items():
-                self.suspects.host_died(lane, rows, alone=known.alone, whole=lane.operator in self._whole)
+                first = self._state.lanes[lane].consumed
+                self.suspects.host_died(lane, first, rows, alone=known.alone, whole=lane.operator in self._whole)
                 self._schedule(lane, now)
         self.roster.spread(self._state.lanes)
         return works
