@@ -28,8 +28,14 @@ class Settings:
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
     """A tuple on which an operator raises is put aside with its error (counted), or ends the run."""
 
+    most_letters: int | None = 100_000
+    """Dead letters that a base keeps; of more, the oldest are removed unread (counted). None: no limit."""
+
+    letters_days: float | None = 30.0
+    """Dead letters older than this are removed unread (counted); None: they stay."""
+
     work_timeout_s: float | None = None
-    """A work that takes longer than this has its host ended, and is tried again in halves; None: it is only shown."""
+    """A work that takes longer than this has its host ended, and is tried again in parts; None: it is only shown."""
 
     ring_s: float | None = 1.0
     """How often what keyed operators remember is copied to the next replica's host, to go on there when a host dies; None: never."""
@@ -51,6 +57,10 @@ class Settings:
             raise SettingError(f"q_size must be 1 or more, got {self.q_size}; None means no limit")
         if self.t_out_s is not None and not self.t_out_s > 0:
             raise SettingError(f"t_out_s must be more than 0, got {self.t_out_s}; None means no limit")
+        if self.most_letters is not None and self.most_letters < 0:
+            raise SettingError(f"most_letters must be 0 or more, got {self.most_letters}; None means no limit")
+        if self.letters_days is not None and not self.letters_days > 0:
+            raise SettingError(f"letters_days must be more than 0, got {self.letters_days}; None means no limit")
         if self.work_timeout_s is not None and not self.work_timeout_s > 0:
             raise SettingError(f"work_timeout_s must be more than 0, got {self.work_timeout_s}; None means no limit")
         if self.on_full not in ("wait", "drop"):

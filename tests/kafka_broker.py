@@ -12,10 +12,16 @@ from elastream.engine.spark.jars import KAFKA, folder_of
 from elastream.errors import SettingError
 
 
+def need_kafka() -> None:
+    """For tests of what starts a broker by itself."""
+    for part, folder in (("connector", KAFKA.folder), ("broker", "broker")):
+        if not any(folder_of(folder).glob("*.jar")):
+            skip_or_fail(f"no Kafka {part} here; run make kafka, which needs Maven")
+
+
 @contextmanager
 def broker_or_skip() -> Iterator[Broker]:
-    if not any(folder_of(KAFKA.folder).glob("*.jar")):
-        skip_or_fail("no Kafka connector here; run make kafka, which needs Maven")
+    need_kafka()
     with ExitStack() as stack:
         try:
             broker = stack.enter_context(kafka_broker())

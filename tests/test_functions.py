@@ -149,7 +149,7 @@ def test_one_bad_tuple_is_set_aside_whatever_the_function_does_with_it(kind: Kin
     made = apply(operator(kind, function), batch(1, 2, 3))
     assert pairs(made) == [(1, 10), (3, 30)]
     assert [failure.row for failure in made.failures] == [{"id": 2}]
-    letters([("op", 0, failure) for failure in made.failures])
+    letters([("op", 0, failure) for failure in made.failures], 0.0)
 
 
 def test_a_text_with_half_of_a_character_is_set_aside() -> None:
@@ -169,7 +169,7 @@ def test_a_letter_has_the_tuple_as_it_came_and_gives_it_back() -> None:
         {"id": [7], "data": [b"\xff\x00"], "x": [float("nan")], DUE: [5]}, schema=stored(schema)
     )
     spoiled = Operator(OperatorName("op"), Kind.MAP, spoils, schema, Replicas(1, 1, 1))
-    letter = letters([("op", 3, failure) for failure in apply(spoiled, came).failures])
+    letter = letters([("op", 3, failure) for failure in apply(spoiled, came).failures], 0.0)
     assert letter.column("row").to_pylist() == ['{"id": 7, "data": "/wA=", "x": "nan"}']
     again = tuple_of(letter.column("tuple")[0].as_py())
     assert again.schema == stored(schema) and again.column("data").to_pylist() == [b"\xff\x00"]

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from flows import each_once, files_by_delivery, finish, ids_in, ids_of, numbers,
 from elastream import Settings, Topology, sources
 from elastream.engine import messages, wire
 from elastream.engine.handle import RunHandle
+from elastream.engine.hosts import spark_hosts
+from elastream.engine.hosts.link import Event, HostCame, HostsFailed
 from elastream.engine.hosts.local_hosts import LocalHosts
 from elastream.engine.hosts.server import HostServer
 from elastream.engine.messages import LaneReceipt, Ready, Receipt, Receipts
@@ -309,3 +312,71 @@ def test_a_listener_may_stop_the_run(tmp_path: Path) -> None:
     handle.subscribe(lambda tick: handle.stop() if tick.number > 5 else None)
     assert handle.await_end(60)
     assert not handle.active and handle.audit().problems == ()
+
+
+class JobsThatFail:
+    """In the place of a Spark context: a job ends with an error, after its host came or before."""
+
+    def __init__(self, *, comes: bool) -> None:
+        self.jobs = 0
+        self._comes = comes
+        self._seen = threading.Event()
+        self._new: list[Event] = []
+
+    # As the context.
+
+    def setJobGroup(self, group: str, what: str, interruptOnCancel: bool) -> None:  # noqa: N802, N803 - Spark's names
+        self._seen.clear()
+
+    def parallelize(self, numbers: list[int], parts: int) -> "JobsThatFail":
+        return self
+
+    def foreachPartition(self, task: Any) -> None:  # noqa: N802 - Spark's name
+        self.jobs += 1
+        if self._comes:
+            self._new.append(HostCame(0, str(self.jobs), 1, "here", "driver"))
+            assert self._seen.wait(10)
+        raise RuntimeError("Job cancelled")
+
+    # As the server that hosts connect to.
+
+    whereabouts = (("127.0.0.1", 0), b"")
+
+    def poll(self, timeout_s: float) -> list[Event]:
+        events, self._new = self._new, []
+        return events
+
+    def polled(self) -> None:
+        self._seen.set()
+
+    def wake(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_hosts_that_come_and_are_replaced_again_and_again_do_not_end_a_run(
+    monkeypatch: pytest.MonkeyPatch, comes: bool
+) -> None:
+    """A tuple that hangs costs a host each time it is tried, a dozen times until it stands alone."""
+    monkeypatch.setattr(spark_hosts, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(spark_hosts, "LONGEST_WAIT_S", 0.001)
+    monkeypatch.setattr(spark_hosts, "is_stopped", lambda spark: False)
+    jobs = JobsThatFail(comes=comes)
+    hosts = spark_hosts.SparkHosts(SimpleNamespace(sparkContext=jobs), lambda: 1, "127.0.0.1")  # type: ignore[arg-type]
+    hosts._server.close()
+    hosts._server = jobs  # type: ignore[assignment]
+    hosts._follow()
+    failed: list[Event] = []
+
+    def enough() -> bool:
+        events = hosts.poll(0.0)
+        failed.extend(event for event in events if isinstance(event, HostsFailed))
+        if any(isinstance(event, HostCame) for event in events):
+            jobs.polled()
+        return bool(failed) or jobs.jobs > 3 * spark_hosts.MOST_FAILURES
+
+    wait_for(enough, 20)
+    hosts.close()
+    assert bool(failed) is not comes
+    assert comes or jobs.jobs == spark_hosts.MOST_FAILURES

@@ -2,11 +2,16 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from elastream import kafka
+from elastream.lanes import Entry, Ledger, LedgerState, Store
+from elastream.lanes import ledger as ledger_module
 from elastream.rules import MOST_ROWS
 
 
@@ -78,3 +83,41 @@ def test_a_memory_without_topics_is_still_understood() -> None:
     assert memory.are_new(["t/7"] * 4, names) == [False, True, False, True]
     assert memory.are_new(["t/8"] * 4, names) == [True] * 4
     assert set(memory.news()) == {"t/7", "t/8"}
+
+
+def test_a_reader_that_is_killed_after_any_entry_goes_on_with_the_same_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch reads one of forty partitions, every record twice; after each commit a new driver takes over, through many logs."""
+    monkeypatch.setattr(ledger_module, "LEAST_BYTES", 2000)
+    partitions, ticks = 40, 3
+    whole, new, sizes = kafka.Once(), [], []
+    for tick in range(ticks):
+        for partition in range(partitions):
+            ledger = Ledger(Store(str(tmp_path)))
+            state = ledger.load()
+            ledger.begin(state)
+            memory = kafka.Once(state.memories.get("in"))
+            names = [kafka.RecordName("run", tick, f"out-{partition}", number % 5, 0) for number in range(10)]
+            new += [name for name in names if memory.is_new("t", partition, name)]
+            assert [name for name in names if whole.is_new("t", partition, name)] == names[:5]
+            entry = Entry(state.entry + 1, 0.0, memories={"in": memory.news()})
+            assert list(entry.memories["in"]) == [f"t/{partition}"]
+            sizes.append(len(msgspec.msgpack.encode(entry)))
+            state.apply(entry)
+            ledger.commit(entry)
+            ledger.tidy(state)
+            ledger.close()
+    assert len(new) == len(set(new)) == ticks * partitions * 5
+    assert Ledger(Store(str(tmp_path))).load().memories["in"] == whole.to_json()
+    assert max(sizes) < 200, "an entry has what changed, and not all partitions"
+
+
+def test_a_batch_that_was_not_committed_is_not_remembered(tmp_path: Path) -> None:
+    name = kafka.RecordName("run", 0, "out-0", 0, 0)
+    ledger = Ledger(Store(str(tmp_path)))
+    ledger.begin(LedgerState())
+    ledger.close()
+    for _ in range(2):
+        memory = kafka.Once(Ledger(Store(str(tmp_path))).load().memories.get("in"))
+        assert memory.is_new("t", 0, name)

@@ -179,6 +179,32 @@ def test_a_tuple_on_which_the_function_raises_leaves_the_state_as_it_was(tmp_pat
     assert len(letters) == 100 and all("ValueError: seven" in letter["error"] for letter in letters)
 
 
+def test_a_letter_that_is_sent_again_goes_to_the_lane_that_remembers_its_key_now(tmp_path: Path) -> None:
+    def fragile(mended: bool) -> Callable[..., Any]:
+        def count(key: str, rows: Rows, state: Any) -> Iterator[dict[str, Any]]:
+            if not mended and any(row["id"] % 10 == 7 for row in rows):
+                raise ValueError("seven")
+            return count_words(key, rows, state)
+
+        return count
+
+    base = str(tmp_path)
+    with LocalEngine().run(counting(words(1000, 20), fragile(False)), base) as handle:
+        finish(handle)
+        assert handle.dead_letters().num_rows == 100
+    with LocalEngine().run(
+        counting(words(1010, 20, 0.505), fragile(False), replicas=(5, 5), start=None), base
+    ) as handle:
+        wait_for(lambda: set(handle.ledger.owners["count"]) == set(range(5)))
+    assert main(["letters", base, "--retry"]) == 0
+    with LocalEngine().run(
+        counting(words(1010, 20, 0.505), fragile(True), replicas=(5, 5), start=None), base
+    ) as handle:
+        finish(handle)
+        assert counted(handle) == expected(1010, 20)
+        assert handle.audit().problems == () and handle.dead_letters().num_rows == 0
+
+
 def test_a_batch_function_that_raises_sets_aside_the_tuples_it_raises_on(tmp_path: Path) -> None:
     def fragile(batch: pa.RecordBatch, state: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         if 500 in batch.column("id").to_pylist():

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import count
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,10 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from lanes_on_disk import PATIENT, Row, rows_of, slice_of, told
 
 from elastream.lanes import Appended, Entry, Given, LaneId, LedgerState, OperatorCounts, SchemaId
-from elastream.lanes.state import Reread, Snapshot
+from elastream.lanes.state import GroupWhole, Reread, Snapshot, StateChange
 
 _OPERATORS = st.sampled_from("ab")
 _LANES = st.integers(0, 2)
+_SOURCES = st.sampled_from(["topic", "other"])
+_MEMORIES = st.dictionaries(st.sampled_from(["t/0", "t/1", "t/2"]), st.integers(0, 9), min_size=1)
 
 
 class StateAgainstLists(RuleBasedStateMachine):
@@ -29,6 +32,7 @@ class StateAgainstLists(RuleBasedStateMachine):
         self.given: dict[LaneId, Given] = {}
         self.sizes: dict[str, int] = {}
         self.reread: list[Row] = []
+        self.memories: dict[str, dict[str, int]] = {}
         self.offsets = count()
 
     @rule(
@@ -37,6 +41,8 @@ class StateAgainstLists(RuleBasedStateMachine):
         gives=st.lists(st.tuples(_OPERATORS, _LANES, st.integers(1, 9)), max_size=2),
         reread=st.none() | st.integers(0, 3),
         sizes=st.dictionaries(_OPERATORS, st.integers(1, 4), max_size=1),
+        memories=st.dictionaries(_SOURCES, _MEMORIES, max_size=2),
+        whole=st.booleans(),
     )
     def tick(
         self,
@@ -45,6 +51,8 @@ class StateAgainstLists(RuleBasedStateMachine):
         gives: list[tuple[str, int, int]],
         reread: int | None,
         sizes: dict[str, int],
+        memories: dict[str, dict[str, int]],
+        whole: bool,
     ) -> None:
         number = self.state.entry + 1
         before = self._segments()
@@ -75,6 +83,12 @@ class StateAgainstLists(RuleBasedStateMachine):
         counts = OperatorCounts(entered=sum(a.slice.rows for a in appended), processed=2, busy_s=0.25)
         self.totals.add(counts)
         self.sizes.update(sizes)
+        sources: dict[str, dict[str, Any]] = {"read": {"next": number}}
+        for source, changed in memories.items():
+            self.memories[source] = self.memories.get(source, {}) | changed
+            if whole:
+                # As an earlier version wrote them.
+                sources[source] = {"query": "q", "once": self.memories[source]}
         applied = self.state.apply(
             Entry(
                 number,
@@ -82,7 +96,7 @@ class StateAgainstLists(RuleBasedStateMachine):
                 consumed,
                 appended,
                 {"a": counts},
-                {"read": {"next": number}},
+                sources,
                 given,
                 sizes,
                 {SchemaId(f"s{number % 3}"): f"text {number}"},
@@ -92,6 +106,7 @@ class StateAgainstLists(RuleBasedStateMachine):
                 number,
                 number if number % 4 else -1,
                 again,
+                memories={} if whole else memories,
             )
         )
         assert len(set(applied.freed)) == len(applied.freed)
@@ -143,6 +158,8 @@ class StateAgainstLists(RuleBasedStateMachine):
         assert self.state.sizes == self.sizes
         assert self.state.totals.get("a", OperatorCounts()) == self.totals
         assert len(self.state.schemas) == min(3, self.state.entry + 1)
+        assert self.state.memories == self.memories
+        assert not any("once" in known for known in self.state.sources.values())
 
     def _segments(self) -> set[str]:
         return {row[0] for rows in (*self.lists.values(), self.reread) for row in rows}
@@ -170,6 +187,14 @@ def test_an_entry_is_read_as_it_was_written() -> None:
         4,
         5,
         [Reread(5, "a", 0, 2, 1.5, 2.5, [piece])],
+        {"a": {3: 1, 127: 0}},
+        1,
+        {"count": "columns"},
+        ["last"],
+        {"count": 12.5},
+        [StateChange("count", piece)],
+        [GroupWhole("count", 3, 10, 200, [piece])],
+        {"topic": {"t/0": {"run": [3, {"out-0": "Ag=="}]}}},
     )
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(entry), type=Entry) == entry
 
@@ -199,11 +224,23 @@ def test_what_a_batch_took_stays_until_the_next_batch_is_committed() -> None:
     assert LedgerState.restored(state.snapshot()).segments() == {"two"}
 
 
+def test_a_snapshot_that_has_a_memory_in_its_source_is_understood() -> None:
+    state = LedgerState()
+    state.apply(Entry(0, 0.0, sources={"read": {"query": "q"}}))
+    old = msgspec.structs.replace(state.snapshot(), sources={"read": {"query": "q", "once": {"t/0": 1, "t/1": 2}}})
+    found = LedgerState.restored(old)
+    found.apply(Entry(1, 0.0, memories={"read": {"t/1": 3}}))
+    assert found.memories == {"read": {"t/0": 1, "t/1": 3}} and found.sources == {"read": {"query": "q"}}
+
+
 def test_a_state_that_was_restored_does_not_change_the_one_it_was_made_from() -> None:
     state = LedgerState()
-    state.apply(Entry(0, 0.0, counts={"a": OperatorCounts(entered=1)}, sources={"read": {"next": 1}}))
+    counts, memory = {"a": OperatorCounts(entered=1)}, {"read": {"t/0": 1}}
+    state.apply(Entry(0, 0.0, counts=counts, sources={"read": {"next": 1}}, memories=memory))
     copy = LedgerState.restored(state.snapshot())
-    copy.apply(Entry(1, 0.0, counts={"a": OperatorCounts(entered=5)}, sources={"read": {"next": 2}}))
+    counts, memory = {"a": OperatorCounts(entered=5)}, {"read": {"t/0": 2}}
+    copy.apply(Entry(1, 0.0, counts=counts, sources={"read": {"next": 2}}, memories=memory))
+    assert state.memories == {"read": {"t/0": 1}} and copy.memories == {"read": {"t/0": 2}}
     assert state.totals["a"].entered == 1
     assert state.sources == {"read": {"next": 1}}
     assert copy.totals["a"].entered == 6

@@ -1,6 +1,7 @@
 """Dead letters and readers from outside a run."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from flows import finish, ids_of, numbers, wait_for
 
-from elastream import Topology
+from elastream import Settings, Topology, sources
 from elastream.cli.main import main
-from elastream.engine.tick import run_base
+from elastream.engine.letters import read_letters
+from elastream.errors import SettingError
 from elastream.lanes import Store, audit
-from elastream.lanes.readers import acknowledge
+from elastream.lanes.readers import OutputReader, acknowledge
 from elastream.testing import LocalEngine
+from elastream.workload import constant
 
 Row = dict[str, Any]
 
@@ -79,12 +82,65 @@ def test_letters_of_a_run_that_goes_on_cannot_be_sent_again(tmp_path: Path) -> N
         assert main(["letters", str(tmp_path), "--retry"]) == 2
 
 
-def test_a_base_keeps_no_more_letters_than_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def letters_of(base: Path) -> list[str]:
+    rows: list[str] = read_letters(Store(str(base))).column("row").to_pylist()
+    return rows
+
+
+def test_a_base_keeps_the_newest_letters_up_to_a_bound_and_counts_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run_once(tmp_path, flow())
-    monkeypatch.setattr(run_base, "MOST_LETTERS", 7)
-    with LocalEngine().run(flow(), str(tmp_path)) as handle:
+    newest = letters_of(tmp_path)[-7:]
+    with LocalEngine().run(flow(), str(tmp_path), settings=Settings(most_letters=7)) as handle:
         wait_for(lambda: handle.dead_letters().num_rows == 7)
-        assert handle.audit().problems == ()
+        found = handle.audit()
+    assert (found.entered, found.finished, found.dropped, found.expired, found.problems) == (200, 180, 20, 13, ())
+    assert letters_of(tmp_path) == newest
+    assert main(["letters", str(tmp_path)]) == 0
+    assert "13 older letters were removed unread" in capsys.readouterr().out
+    assert main(["audit", str(tmp_path)]) == 0
+    assert "dead letters removed unread 13" in capsys.readouterr().out
+
+
+def test_letters_that_were_taken_away_are_not_counted_as_removed_unread(tmp_path: Path) -> None:
+    run_once(tmp_path, flow())
+    acknowledge(Store(str(tmp_path)), "dead-letters", "somebody", 15)
+    with LocalEngine().run(flow(), str(tmp_path), settings=Settings(most_letters=3)) as handle:
+        wait_for(lambda: handle.dead_letters().num_rows == 3)
+        assert handle.audit().expired == 2
+
+
+def test_letters_live_for_so_many_days_and_no_longer(tmp_path: Path) -> None:
+    """Four hours of a stream, in virtual time: a letter every six minutes, each kept for one hour."""
+    hours = Topology("slow").source("in", sources.replay(constant(400 / 14_400, 14_400)))
+    hours.map("a", picky, after="in").output("out", after="a")
+    settings = Settings(letters_days=1 / 24)
+    with LocalEngine(virtual=True).run(hours, str(tmp_path), settings=settings) as handle:
+        finish(handle)
+        found = handle.audit()
+    failed = read_letters(Store(str(tmp_path))).column("failed_at").to_pylist()
+    assert len(failed) + found.expired == 40 and found.problems == ()
+    # The last tuple came at the end, and six minutes after the last letter.
+    assert len(failed) in (9, 10, 11)
+    assert max(failed) - min(failed) <= timedelta(hours=1)
+
+
+def test_a_letter_that_cannot_be_read_does_not_stop_a_run(tmp_path: Path) -> None:
+    run_once(tmp_path, flow())
+    store = Store(str(tmp_path))
+    for piece in OutputReader(store).backlog("dead-letters").slices:
+        with (tmp_path / "segments" / piece.segment).open("r+b") as segment:
+            segment.seek(piece.offset)
+            segment.write(b"?" * piece.length)
+    with LocalEngine().run(flow(), str(tmp_path), settings=Settings(most_letters=5)) as handle:
+        wait_for(lambda: handle.audit().expired == 15)
+
+
+@pytest.mark.parametrize("wrong", [{"most_letters": -1}, {"letters_days": 0.0}, {"letters_days": float("nan")}])
+def test_bounds_of_letters_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match=f"{next(iter(wrong))} must be"):
+        Settings(**wrong)
 
 
 def test_a_reader_that_is_gone_is_forgotten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -191,7 +191,7 @@ def test_what_a_sink_is_given_is_said_before_and_given_again_as_it_was() -> None
     assert isinstance(work, LaneWork) and work.planned_s == WALL_S and work.budget_s == 0.0
 
 
-def test_a_work_that_ended_its_host_is_tried_alone_in_halves_and_its_tuple_is_buried() -> None:
+def test_a_work_that_ended_its_host_is_tried_alone_in_parts_and_its_tuple_is_buried() -> None:
     state = state_with(a={0: 8})
     planner = planner_for(state, {"a": 0.01})
     tried = []
@@ -204,7 +204,7 @@ def test_a_work_that_ended_its_host_is_tried_alone_in_halves_and_its_tuple_is_bu
             break
         planner.lost(host, turn + 0.5)
         planner.came(Seats(host, f"h{turn}-again"))
-    assert tried == [(5, False), (5, False), (2, False), (1, False), (1, False), (1, False), (1, True)]
+    assert tried == [(5, False), (5, False), (1, False), (1, False), (1, False), (1, True)]
 
 
 def test_an_innocent_work_that_shared_a_host_with_a_guilty_one_is_cleared_by_its_receipt() -> None:

@@ -31,7 +31,10 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 num.network.threads=2
 num.io.threads=2
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
 """
+# A broker that was killed may register again when its session is over: by default that is after nine seconds.
 
 
 class Broker:
@@ -45,7 +48,8 @@ class Broker:
         self._configuration.write_text(_CONFIGURATION.format(folder=folder, port=self._port, controller=controller))
         self._process: subprocess.Popen[bytes] | None = None
         identity = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        words = ["kafka.tools.StorageTool", "format", "-t", identity, "-c", str(self._configuration)]
+        # One word: an identity may begin with "-".
+        words = ["kafka.tools.StorageTool", "format", f"--cluster-id={identity}", "-c", str(self._configuration)]
         done = subprocess.run(self._java(*words), capture_output=True, text=True, check=False)
         if done.returncode:
             raise SettingError(f"kafka: its storage could not be formatted: {done.stderr.strip()[-300:]!r}")

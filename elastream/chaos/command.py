@@ -9,16 +9,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from elastream.chaos.faults import NotNow, possible
+from elastream.apps.load import load_app
+from elastream.chaos.deliveries import Deliveries
+from elastream.chaos.faults import NotNow, Strike, possible
+from elastream.chaos.numbers import FIRST_OF_FILES, FIRST_OF_TOPIC, Feeder, Numbers, files_in
 from elastream.chaos.scene import Scene
-from elastream.errors import RunFailed
-from elastream.lanes import Store, audit
+from elastream.chaos.spec import RunSpec
+from elastream.chaos.topic import Topic, numbers_topic
+from elastream.chaos.witness import Verdict, Witness
+from elastream.errors import RunFailed, SettingError
+from elastream.lanes import Ledger, Store, audit
 from elastream.testing.spark_cluster import spark_cluster
+from elastream.topology import Graph
+from elastream.workload import parse_workload
 
 PER_SECOND = 300.0
-BETWEEN = 150
-"""Tuples that must arrive between two faults."""
 
 DISK = "256m"
 
@@ -42,14 +49,11 @@ class Outcome:
 
     kinds: dict[str, Kind] = field(default_factory=dict)
     faults: int = 0
-    expected: int = 0
-    lost: int = 0
-    doubled: int = 0
-    changed: int = 0
-    """Deliveries that came again with other rows."""
-    poisoned: int = 0
+    verdict: Verdict | None = None
     buried: int = 0
-    """Tuples in the dead letters."""
+    """Tuples in the dead letters, or dropped."""
+    over: bool = False
+    """True when the sources of the run were exhausted before the time was."""
     starts: int = 0
     processes_left: int = 0
     files_left: int = 0
@@ -58,41 +62,52 @@ class Outcome:
 
     @property
     def holds(self) -> bool:
-        wrong = self.lost, self.doubled, self.changed, self.processes_left, self.files_left, len(self.problems)
-        return not any(wrong) and self.buried == self.poisoned
+        verdict = self.verdict
+        if verdict is None or self.problems or self.processes_left or self.files_left:
+            return False
+        wrong = verdict.lost, verdict.doubled, verdict.changed
+        return not any(wrong) and verdict.poisoned in (None, self.buried)
 
 
-def chaos(
-    seconds: float,
-    faults: int | None,
-    *,
-    cluster: bool,
-    edges: bool,
-    seed: int,
-    only: list[str],
-    say: Callable[[str], None],
-) -> Outcome:
+@dataclass(frozen=True)
+class Attack:
+    """What is attacked, and how."""
+
+    seconds: float
+    faults: int | None = None
+    """Until so many, if the time suffices; None: until the time is over."""
+    app: str | None = None
+    """An application of the user's instead of the built-in flow."""
+    options: dict[str, Any] = field(default_factory=dict)
+    trace: str | None = None
+    cluster: bool = False
+    edges: bool = True
+    broker: bool = False
+    seed: int = 1
+    only: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.app is not None and self.broker:
+            raise SettingError("chaos: --broker is for the built-in flow; an application brings its own")
+        if self.app is None and (self.options or self.trace):
+            raise SettingError("chaos: a trace and options are an application's; name one")
+
+
+def chaos(attack: Attack, say: Callable[[str], None]) -> Outcome:
     """Strike until the time is over, or so many times."""
-    chance, outcome, began = random.Random(seed), Outcome(), time.monotonic()
+    outcome, began = Outcome(), time.monotonic()
+    graph = _graph(attack)
     folder = Path(tempfile.mkdtemp(prefix="elastream-chaos-"))
-    with _disk(folder / "disk") as small, spark_cluster() if cluster else nullcontext(None) as running:
-        # More tuples than the time needs: faults take time too, and what is late is caught up with.
-        scene = Scene(folder, running, edges=edges, per_second=PER_SECOND, seconds=seconds)
-        try:
-            scene.flow(BETWEEN)
-            strikes = {
-                name: strike for name, strike in possible(scene, small_disk=small).items() if not only or name in only
-            }
-            if not strikes:
-                raise RunFailed(
-                    f"chaos: none of {', '.join(only)}; there are {', '.join(possible(scene, small_disk=small))}"
-                )
-            while outcome.faults < (faults or 10**9) and time.monotonic() - began < seconds:
-                _strike(scene, strikes, chance, outcome, say)
-            say("no more faults; everything must arrive")
-            _judge(scene, outcome)
-        finally:
-            scene.close()
+    try:
+        _attack(attack, graph, folder, outcome, say)
+    except RunFailed as failure:
+        if not outcome.faults:
+            raise
+        # A run that hangs has a table, too.
+        outcome.problems.append(str(failure))
+    except SettingError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     outcome.seconds = time.monotonic() - began
     if outcome.holds:
         shutil.rmtree(folder, ignore_errors=True)
@@ -101,14 +116,75 @@ def chaos(
     return outcome
 
 
+def _attack(attack: Attack, graph: Graph | None, folder: Path, outcome: Outcome, say: Callable[[str], None]) -> None:
+    chance = random.Random(attack.seed)
+    with (
+        _disk(folder / "disk") as small,
+        spark_cluster() if attack.cluster else nullcontext(None) as cluster,
+        numbers_topic() if attack.broker else nullcontext(None) as topic,
+    ):
+        spec = RunSpec(
+            str(folder),
+            cluster.master if cluster else "local",
+            PER_SECOND,
+            attack.seconds,
+            attack.edges,
+            topic.servers if topic else None,
+            attack.app,
+            attack.options,
+            attack.trace,
+        )
+        scene = Scene(spec, _witness(spec, graph, topic), cluster, topic)
+        try:
+            strikes = _chosen(possible(scene, small_disk=small), attack.only)
+            scene.flow(scene.witness.between)
+            until = time.monotonic() + attack.seconds
+            while outcome.faults < (attack.faults or 10**9) and time.monotonic() < until:
+                scene.hear()
+                if scene.over:
+                    break
+                _strike(scene, strikes, chance, outcome, say)
+            say("no more faults; everything must arrive")
+            _judge(scene, outcome)
+        finally:
+            scene.close()
+            if small and not outcome.holds and scene.base.exists():
+                # The small disk goes, and with it what one would look at.
+                shutil.copytree(scene.base, folder / "base", dirs_exist_ok=True)
+
+
+def _graph(attack: Attack) -> Graph | None:
+    """Of the application: one that cannot be loaded is refused before anything is started."""
+    if attack.app is None:
+        return None
+    return load_app(attack.app, parse_workload(attack.trace) if attack.trace else None, attack.options)
+
+
+def _witness(spec: RunSpec, graph: Graph | None, topic: Topic | None) -> Witness:
+    folder = Path(spec.folder)
+    if graph is not None:
+        return Deliveries(graph, folder / "sink")
+    feeders = [Feeder(FIRST_OF_FILES, files_in(folder / "in"))] if spec.edges else []
+    if topic is not None:
+        feeders.append(Feeder(FIRST_OF_TOPIC, topic.put))
+    # More tuples than the time needs: faults take time too, and what is late is caught up with.
+    return Numbers(folder, int(spec.per_second * spec.seconds), feeders)
+
+
+def _chosen(strikes: dict[str, Strike], only: tuple[str, ...]) -> dict[str, Strike]:
+    unknown = [name for name in only if name not in strikes]
+    if unknown:
+        raise SettingError(f"chaos: no fault {unknown[0]!r} here; there are {', '.join(strikes)}")
+    return {name: strikes[name] for name in only} if only else strikes
+
+
 def _strike(
     scene: Scene,
-    strikes: dict[str, Callable[..., str]],
+    strikes: dict[str, Strike],
     chance: random.Random,
     outcome: Outcome,
     say: Callable[[str], None],
 ) -> None:
-    scene.hear()
     name = chance.choice(list(strikes))
     try:
         detail = strikes[name](scene, chance)
@@ -118,23 +194,22 @@ def _strike(
     outcome.faults += 1
     kind = outcome.kinds.setdefault(name, Kind())
     kind.times += 1
-    took_s = scene.flow(BETWEEN)
+    took_s = scene.flow(scene.witness.between)
     kind.longest_s = max(kind.longest_s, took_s)
     found = audit(Store(str(scene.base)))
-    kind.problems += len(found.problems) + found.duplicates + scene.arrived.doubled
+    kind.problems += len(found.problems) + found.duplicates + scene.witness.wrong()
     outcome.problems += [f"after {name}: {problem}" for problem in found.problems]
-    say(f"{outcome.faults:4d}  {name} {detail}; flows again after {took_s:.1f} s; {len(scene.arrived.times)} arrived")
+    say(
+        f"{outcome.faults:4d}  {name} {detail}; flows again after {took_s:.1f} s; {scene.witness.look(scene.last)} arrived"
+    )
 
 
 def _judge(scene: Scene, outcome: Outcome) -> None:
     found = scene.finish()
-    scene.arrived.look()
-    expected = {*range(scene.total), *scene.feeder.numbers} - scene.feeder.poisoned
-    outcome.expected = len(expected)
-    outcome.lost = len(expected - scene.arrived.times.keys())
-    outcome.doubled = scene.arrived.doubled
-    outcome.changed = scene.arrived.changed()
-    outcome.poisoned, outcome.buried = len(scene.feeder.poisoned), found.dropped
+    state = Ledger(Store(str(scene.base))).load()
+    outcome.over = scene.over
+    outcome.verdict = scene.witness.verdict(state, drained=scene.over)
+    outcome.buried = found.dropped
     outcome.starts = scene.starts
     outcome.problems += found.problems
     until = time.monotonic() + END_S

@@ -1,13 +1,14 @@
-"""A driver in a process of its own, for chaos: runs the flow, says how far it is, and does to itself what it is told.
+"""A driver in a process of its own, for chaos: runs a flow, says how far it is, and does to itself what it is told.
 
-    python -m elastream.chaos.driver FOLDER MASTER PER_SECOND SECONDS EDGES
+    python -m elastream.chaos.driver SPEC
 
-Says every moment, as lines of JSON: {"entry", "finished", "letters", "hosts": [pids], "jvm": pid}. Orders come as lines of JSON:
+Says every moment, as lines of JSON: {"entry", "finished", "queued", "letters", "hosts": [pids], "jvm": pid}; `finished` are all that
+left the run, also as dropped. Ends with exit code 0 when its sources are exhausted and nothing waits. Orders come as lines of JSON:
 
     {"cut": HOST}        the connection to a host ends
     {"clock": SECONDS}   the clock on the wall jumps
     {"storage": "slow" | "fails"}   the next entries take long to write, or cannot be written
-    {"stop": true}       the run stops, and {"stopped": true} is said
+    {"stop": true}       the run stops
 """
 
 import errno
@@ -18,36 +19,48 @@ import time
 from pathlib import Path
 from typing import Any
 
+from elastream.apps.load import load_app
+from elastream.chaos.deliveries import with_recording_sinks
 from elastream.chaos.flow import chaos_flow
+from elastream.chaos.spec import RunSpec
 from elastream.engine import Handle, run, session
 from elastream.lanes import Ledger
 from elastream.settings import Settings
+from elastream.topology import Graph, Topology
+from elastream.workload import parse_workload
 
 SLOW_S, SLOW_ENTRIES = 0.4, 6
 
 
 def main() -> None:
-    folder, master, per_second, seconds, edges = sys.argv[1:]
-    spark = session(master if master != "local" else None)
-    flow = chaos_flow(Path(folder), float(per_second), float(seconds), edges=edges == "edges")
-    settings = Settings(work_timeout_s=3.0)
-    handle = run(flow, f"{folder}/disk/base", spark=spark, settings=settings)
+    spec = RunSpec.from_text(sys.argv[1])
+    # A tuple of the flow that never returns is poison; one of an application may just be slow.
+    settings = Settings(work_timeout_s=3.0 if spec.app is None else None)
+    flow = flow_of(spec)
+    spark = session(spec.master if spec.master != "local" else None)
+    handle = run(flow, f"{spec.folder}/disk/base", spark=spark, settings=settings)
     gateway: Any = spark.sparkContext._gateway
     threading.Thread(target=_obey, args=(handle,), daemon=True).start()
     while handle.active:
         seats = list(handle._run.planner.roster.hosts.values())
+        totals = list(handle.ledger.totals.values())
         say(
             entry=handle.ledger.entry,
-            finished=handle.totals("end").finished,
-            letters=handle.totals("work").failed,
+            finished=sum(counts.finished + counts.dropped for counts in totals),
+            queued=sum(handle.ledger.queued(name) for name in handle.ledger.sizes if name not in handle.ledger.outputs),
+            letters=sum(counts.failed for counts in totals),
             hosts=[seat.pid for seat in seats if seat.pid],
             jvm=gateway.proc.pid,
         )
         time.sleep(0.2)
-    try:
-        handle.stop()
-    finally:
-        say(stopped=True)
+    handle.stop()
+
+
+def flow_of(spec: RunSpec) -> Topology | Graph:
+    if spec.app is None:
+        return chaos_flow(spec)
+    arrivals = parse_workload(spec.trace) if spec.trace is not None else None
+    return with_recording_sinks(load_app(spec.app, arrivals, spec.options), Path(spec.folder) / "sink")
 
 
 def say(**words: Any) -> None:

@@ -9,12 +9,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from elastream.chaos.numbers import BATCH_ROWS
 from elastream.chaos.scene import Scene
 
 Strike = Callable[[Scene, random.Random], str]
 
 FROZEN_S = 5.0
 """How long a frozen process stays so: longer than a work may take."""
+
+BROKER_AWAY_S = (0.5, 4.0)
+"""How long a broker stays away, at least and at most, before it is started again."""
 
 FOREIGN = (".DS_Store", "Thumbs.db", "00000001.json~", "notes.txt", "00000000-000000000000.log.bak", ".nfs000000")
 
@@ -115,9 +119,21 @@ def foreign_files(scene: Scene, chance: random.Random) -> str:
 
 
 def poison(scene: Scene, chance: random.Random) -> str:
+    assert scene.numbers is not None
     kind = chance.choice(POISONS)
-    scene.feeder.write(20, kind)
+    chance.choice(scene.numbers.feeders).write(20, kind)
     return f"a tuple that {kind}"
+
+
+def kill_broker(scene: Scene, chance: random.Random) -> str:
+    """With numbers in the topic that few have read yet."""
+    assert scene.topic is not None and scene.numbers is not None
+    scene.numbers.feeders[-1].write(BATCH_ROWS)
+    away_s = chance.uniform(*BROKER_AWAY_S)
+    scene.topic.kill_broker()
+    time.sleep(away_s)
+    scene.topic.start_broker()
+    return f"for {away_s:.1f} s and its start"
 
 
 def possible(scene: Scene, *, small_disk: bool) -> dict[str, Strike]:
@@ -133,8 +149,10 @@ def possible(scene: Scene, *, small_disk: bool) -> dict[str, Strike]:
         "storage fails": failing_storage,
         "foreign file": foreign_files,
     }
-    if scene.edges:
+    if scene.numbers is not None and scene.numbers.feeders:
         found["poison"] = poison
+    if scene.topic is not None:
+        found["broker killed"] = kill_broker
     if scene.cluster is not None:
         found |= {"executor killed": kill_executor, "worker killed": kill_worker}
     if small_disk:

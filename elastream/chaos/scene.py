@@ -13,7 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from elastream.chaos.flow import Arrived, Feeder
+from elastream.chaos.numbers import Numbers
+from elastream.chaos.spec import RunSpec
+from elastream.chaos.topic import Topic
+from elastream.chaos.witness import Witness
 from elastream.errors import RunFailed
 from elastream.lanes import Audit, Store, audit
 from elastream.testing.spark_cluster import Cluster
@@ -21,29 +24,35 @@ from elastream.testing.spark_cluster import Cluster
 PATIENCE_S = 120.0
 """A stream that has not moved for this long hangs."""
 
-FILE_ROWS, MOST_FILES_AHEAD = 100, 3
+QUIET_S = 5.0
+"""A run of which nothing has waited for this long flows, although nothing arrives: its sources are silent."""
 
 
 class Scene:
     """One run under attack. `disk` is where its base is; it may be a small one."""
 
-    def __init__(
-        self, folder: Path, cluster: Cluster | None, *, edges: bool, per_second: float, seconds: float
-    ) -> None:
-        self.folder = folder
+    def __init__(self, spec: RunSpec, witness: Witness, cluster: Cluster | None, topic: Topic | None) -> None:
+        self.spec = spec
+        self.folder = Path(spec.folder)
+        self.witness = witness
         self.cluster = cluster
-        self.edges = edges
-        self.total = int(per_second * seconds)
+        self.topic = topic
         self.starts = 0
-        self.feeder = Feeder(folder)
-        self.arrived = Arrived(folder / "sink")
-        (folder / "tmp").mkdir()
-        self._words = [str(folder), cluster.master if cluster else "local", str(per_second), str(seconds)]
+        self.over = False
+        """True when the sources are exhausted and nothing waits: the driver has ended by itself."""
+        (self.folder / "tmp").mkdir()
         self._said: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._process: subprocess.Popen[str] | None = None
         self._listening: list[threading.Thread] = []
+        self._heard = False
+        self._busy_s = 0.0
         self.last: dict[str, Any] = {}
-        """What the driver said last."""
+        """The driver's newest message."""
+
+    @property
+    def numbers(self) -> Numbers | None:
+        """Of the built-in flow; an application's tuples are its own."""
+        return self.witness if isinstance(self.witness, Numbers) else None
 
     @property
     def base(self) -> Path:
@@ -55,7 +64,7 @@ class Scene:
         environment = dict(self.cluster.environment if self.cluster else os.environ)
         # What it leaves behind can be counted, and is gone with the folder.
         environment["TMPDIR"] = str(self.folder / "tmp")
-        words = [sys.executable, "-m", "elastream.chaos.driver", *self._words, "edges" if self.edges else "plain"]
+        words = [sys.executable, "-m", "elastream.chaos.driver", self.spec.to_text()]
         with (self.folder / "driver.log").open("ab") as log:
             self._process = subprocess.Popen(
                 words,
@@ -80,18 +89,31 @@ class Scene:
                     self._said.put({"of": process.pid, **json.loads(line)})
 
     def hear(self) -> dict[str, Any]:
-        """What the driver says now; a driver that is gone is started again."""
+        """What the driver says now; a driver that is gone is started again, unless the stream is over."""
+        self._take_said()
         process = self._process
-        if process is None or process.poll() is not None:
+        if not self.over and (process is None or process.poll() is not None):
+            if process is not None and process.returncode == 0:
+                self.over = True
+            elif self.starts == 1 and not self._heard:
+                raise RunFailed(
+                    f"chaos: the run does not start: {self._last_line()}; {self.folder}/driver.log tells more"
+                )
             self.end_driver()
-            self.start_driver()
-            process = self._process
-        assert process is not None
+            if not self.over:
+                self.start_driver()
+        return self.last
+
+    def _take_said(self) -> None:
         while not self._said.empty():
             words = self._said.get()
-            if words["of"] == process.pid:
+            self._heard = True
+            if self._process is not None and words["of"] == self._process.pid:
                 self.last = words
-        return self.last
+
+    def _last_line(self) -> str:
+        lines = (self.folder / "driver.log").read_text(errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it says nothing"
 
     def order(self, **words: Any) -> None:
         process = self._process
@@ -123,15 +145,28 @@ class Scene:
 
     def flow(self, tuples: int) -> float:
         """Wait until so many more have arrived; seconds that took."""
-        return self._until(min(self.arrived.look() + tuples, self.expected), self.feed)
+        self.witness.feed()
+        wanted = self._look() + tuples
+        if self.witness.expected is not None:
+            wanted = min(wanted, self.witness.expected)
+        return self._until(lambda: self._look() >= wanted or self._is_quiet(), self.witness.feed)
 
-    def _until(self, wanted: int, meanwhile: Callable[[], object] = lambda: None) -> float:
-        """Wait until so many have arrived. A stream that stands still is an error."""
-        began = time.monotonic()
-        moved_s, before = began, -1
-        while (now := self.arrived.look()) < wanted:
-            self.hear()
+    def _look(self) -> int:
+        return self.witness.look(self.hear())
+
+    def _is_quiet(self) -> bool:
+        """True when an application has had nothing to do for a while."""
+        if self.numbers is not None or self.last.get("queued") != 0:
+            self._busy_s = time.monotonic()
+        return time.monotonic() - self._busy_s > QUIET_S
+
+    def _until(self, condition: Callable[[], bool], meanwhile: Callable[[], object] = lambda: None) -> float:
+        """Wait for a condition, or the end of the stream. A stream that stands still is an error."""
+        began = moved_s = self._busy_s = time.monotonic()
+        before = -1
+        while not condition() and not self.over:
             meanwhile()
+            now = self._look()
             if now != before:
                 moved_s, before = time.monotonic(), now
             if time.monotonic() - moved_s > PATIENCE_S:
@@ -141,34 +176,17 @@ class Scene:
             time.sleep(0.05)
         return time.monotonic() - began
 
-    def feed(self) -> None:
-        """A file more whenever few are left to be read."""
-        if self.edges:
-            arrived = sum(
-                number in self.arrived.times for number in self.feeder.numbers[-MOST_FILES_AHEAD * FILE_ROWS :]
-            )
-            if arrived + len(self.feeder.poisoned) >= min(FILE_ROWS, len(self.feeder.numbers)):
-                self.feeder.write(FILE_ROWS)
-
-    @property
-    def expected(self) -> int:
-        """How many numbers must arrive in the end."""
-        return self.total + len(self.feeder.numbers) - len(self.feeder.poisoned)
-
     def finish(self) -> Audit:
         """Let everything arrive, stop, and look at what is there."""
-        self._until(self.expected)
-        until = time.monotonic() + PATIENCE_S
-        while self.hear().get("letters", 0) < len(self.feeder.poisoned) and time.monotonic() < until:
-            time.sleep(0.2)
-        self.order(stop=True)
+        self._until(lambda: self.witness.is_settled(self.hear()))
         process = self._process
-        assert process is not None
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            raise RunFailed("chaos: the driver did not stop within 30 s") from None
-        self._let_go(process)
+        if process is not None:
+            self.order(stop=True)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                raise RunFailed("chaos: the driver did not stop within 30 s") from None
+            self._let_go(process)
         return audit(Store(str(self.base)))
 
     def processes(self) -> list[int]:

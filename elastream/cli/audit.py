@@ -28,6 +28,8 @@ def main(args: argparse.Namespace) -> int:
             f"entered {found.entered} = finished {found.finished} + dropped {found.dropped} + queued {found.queued}"
         )
         console.print(f"duplicates {found.duplicates}; kept for readers {found.kept}")
+        if found.expired:
+            console.print(f"dead letters removed unread {found.expired}")
         for name, rows in found.lanes.items():
             if rows:
                 console.print(f"  {name}: {rows} wait")

@@ -6,7 +6,7 @@ from collections import Counter
 from rich.table import Table
 
 from elastream.cli.console import plain_console
-from elastream.engine.letters import drain_letters, read_letters, retry_letters
+from elastream.engine.letters import drain_letters, expired_letters, read_letters, retry_letters
 from elastream.errors import SettingError
 from elastream.lanes import Store
 
@@ -41,6 +41,8 @@ def main(args: argparse.Namespace) -> int:
     for (operator, error), count in Counter((row["operator"], row["error"]) for row in rows).most_common(20):
         table.add_row(operator, error, str(count))
     console.print(table if rows else "no letters")
+    if expired := expired_letters(store):
+        console.print(f"{expired} older letters were removed unread: they were too many or too old")
     for row in rows[-NEWEST:]:
         console.print(
             f"{row['failed_at']:%Y-%m-%d %H:%M:%S}  {row['operator']}, replica {row['replica']}: {row['row']}"

@@ -6,11 +6,15 @@ import pyarrow.parquet as pq
 from elastream.engine.tick.run_base import RunBase
 from elastream.engine.worker.dead_letters import DEAD_LETTERS, tuple_of
 from elastream.lanes.counts import OperatorCounts
+from elastream.lanes.ledger import LedgerReader
 from elastream.lanes.readers import OutputReader, acknowledge, read_backlog
+from elastream.lanes.runs import Runs, packed
 from elastream.lanes.segment_files import SegmentWriter
 from elastream.lanes.segments import LaneId, encode_schema, schema_id
 from elastream.lanes.state import Entry, LedgerState
 from elastream.lanes.store import Store
+from elastream.routing.key_groups import groups_of
+from elastream.state.columns import KeyedColumns
 
 READER = "letters"
 """The name under which letters that were taken away are acknowledged."""
@@ -23,6 +27,12 @@ def read_letters(store: Store, *, remove: bool = False) -> pa.Table:
     if remove and backlog.slices:
         acknowledge(store, DEAD_LETTERS, READER, backlog.stop)
     return table
+
+
+def expired_letters(store: Store) -> int:
+    """How many letters were removed unread, because they were too many or too old."""
+    counts = LedgerReader(store).refresh().totals.get(DEAD_LETTERS)
+    return counts.expired if counts is not None else 0
 
 
 def drain_letters(store: Store, path: str) -> int:
@@ -52,15 +62,19 @@ def retry_letters(store: Store) -> tuple[int, int]:
 def _retry(base: RunBase, state: LedgerState) -> tuple[int, int]:
     table = read_letters(base.store)
     again: dict[LaneId, list[pa.RecordBatch]] = {}
+    groups: dict[LaneId, Runs] = {}
     counts: dict[str, OperatorCounts] = {}
     stay: list[int] = []
     for number, letter in enumerate(table.to_pylist()):
         lane, data = LaneId(letter["operator"], letter["replica"]), letter.get("tuple")
         batch = tuple_of(data) if data is not None else None
+        if batch is not None:
+            lane, runs = _owner(state, lane, batch)
         if batch is None or lane not in state.lanes or schema_id(batch.schema) not in _schemas_of(state, lane.operator):
             stay.append(number)
             continue
         again.setdefault(lane, []).append(batch)
+        groups[lane] = groups.get(lane, b"") + runs
         # It was dropped when it failed, so it enters anew.
         counts.setdefault(lane.operator, OperatorCounts()).entered += 1
     if again:
@@ -69,7 +83,7 @@ def _retry(base: RunBase, state: LedgerState) -> tuple[int, int]:
             again[LaneId(DEAD_LETTERS, 0)] = table.take(stay).to_batches()
             schemas[DEAD_LETTERS] = schema_id(table.schema)
         writer = SegmentWriter(base.store, f"{state.entry + 1:012d}-again", appends=False)
-        written = writer.write(again, schemas, frozenset())
+        written = writer.write(again, schemas, frozenset(), groups)
         entry = Entry(
             state.entry + 1,
             state.at_s,
@@ -81,6 +95,16 @@ def _retry(base: RunBase, state: LedgerState) -> tuple[int, int]:
         state.apply(entry)
         base.write(entry)
     return table.num_rows - len(stay), len(stay)
+
+
+def _owner(state: LedgerState, lane: LaneId, batch: pa.RecordBatch) -> tuple[LaneId, Runs]:
+    """The lane that remembers the key of a tuple now, where its operator remembers keys; else the lane it came from."""
+    columns = state.states.get(lane.operator)
+    key = KeyedColumns.decode(columns).key.names if columns is not None else []
+    if not key or not set(key) <= set(batch.schema.names):
+        return lane, b""
+    group = int(groups_of(batch, tuple(key))[0])
+    return LaneId(lane.operator, state.owners[lane.operator][group]), packed([(group, 1)])
 
 
 def _schemas_of(state: LedgerState, operator: str) -> set[str]:

@@ -32,6 +32,8 @@ class Audit:
     problems: tuple[str, ...] = ()
     lanes: dict[str, int] = field(default_factory=dict)
     """Tuples that wait, per operator."""
+    expired: int = 0
+    """Dead letters that were removed unread, by the bounds on them."""
 
 
 def audit(store: Store) -> Audit:
@@ -74,6 +76,7 @@ def audit(store: Store) -> Audit:
         sum(waiting.values()) - queued,
         tuple(problems),
         dict(waiting),
+        totals.expired,
     )
 
 

@@ -22,6 +22,8 @@ class OperatorCounts(msgspec.Struct, array_like=True, gc=False):
     """Tuples that left the topology here."""
     busy_s: float = 0.0
     cpu_s: float = 0.0
+    expired: int = 0
+    """Of dead letters, which have been counted as failed: removed unread, because they were too many or too old."""
 
     @property
     def dropped(self) -> int:
@@ -38,3 +40,4 @@ class OperatorCounts(msgspec.Struct, array_like=True, gc=False):
         self.finished += other.finished
         self.busy_s += other.busy_s
         self.cpu_s += other.cpu_s
+        self.expired += other.expired

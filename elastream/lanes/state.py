@@ -10,6 +10,9 @@ from elastream.lanes.queues import LaneQueue
 from elastream.lanes.segments import Appended, LaneId, SchemaId, Slice
 from elastream.lanes.state_log import Change, StateLog, Whole
 
+Memory = dict[str, Any]
+"""Per part of a source, which of its last records were there: see `elastream.kafka`."""
+
 
 class Given(NamedTuple):
     """Tuples at the head of a lane that somebody outside is given: a sink, or a dataframe operator.
@@ -96,6 +99,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Per keyed operator whose watermark moved."""
     changes: list[StateChange] = []
     wholes: list[GroupWhole] = []
+    memories: dict[str, Memory] = {}
+    """Per source that is read once, the parts of its memory that changed; the others stay as they were."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -122,6 +127,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     watermarks: dict[str, float] = {}
     logs: dict[str, tuple[int, list[Change], dict[int, Whole]]] = {}
     """Per keyed operator, the number of its next change, its changes, and its key groups as they were written whole."""
+    memories: dict[str, Memory] = {}
+    """Per source that is read once, its whole memory."""
 
 
 class Applied(NamedTuple):
@@ -159,6 +166,7 @@ class LedgerState:
         self.watermarks: dict[str, float] = {}
         self.logs: dict[str, StateLog] = {}
         """Per keyed operator, what it knows."""
+        self.memories: dict[str, Memory] = {}
         self._of: dict[str, dict[int, LaneQueue]] = {}
         self._queued: Counter[str] = Counter()
         self._uses: Counter[str] = Counter()
@@ -215,6 +223,9 @@ class LedgerState:
                 totals = self.totals[operator] = OperatorCounts()
             totals.add(counts)
         self.sources.update(entry.sources)
+        for source, memory in entry.memories.items():
+            self.memories.setdefault(source, {}).update(memory)
+        self._move_memories(entry.sources)
         self.sizes.update(entry.sizes)
         self.watermarks.update(entry.watermarks)
         self.estimates.update(entry.estimates)
@@ -274,6 +285,13 @@ class LedgerState:
             self._uses.subtract(before)
         return list(filled)
 
+    def _move_memories(self, sources: dict[str, dict[str, Any]]) -> None:
+        """Ledgers used to keep a memory whole, among what they say of its source."""
+        for source, known in sources.items():
+            if isinstance(known.get("once"), dict):
+                self.sources[source] = {key: value for key, value in known.items() if key != "once"}
+                self.memories[source] = dict(known["once"])
+
     def _consume(self, entry: Entry) -> list[str]:
         freed = []
         for operator, lane_number, rows in entry.consumed:
@@ -313,6 +331,7 @@ class LedgerState:
             states=self.states,
             watermarks=self.watermarks,
             logs={name: (log.next_number, list(log.changes), log.wholes) for name, log in self.logs.items()},
+            memories=self.memories,
         )
 
     @classmethod
@@ -342,4 +361,7 @@ class LedgerState:
                 log.put(change)
             state._uses.update(piece.segment for piece in log.slices())
         state._uses.update(piece.segment for again in snapshot.reread for piece in again.slices)
+        # They are added to, too.
+        state.memories = {source: dict(memory) for source, memory in snapshot.memories.items()}
+        state._move_memories(snapshot.sources)
         return state

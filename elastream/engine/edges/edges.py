@@ -142,7 +142,7 @@ class SparkEdges:
             self._state.entry,
             queued,
             {head: found for head in heads if (found := self._planner.loads_of(head))},
-            {name: state["once"] for name, state in self._state.sources.items() if "once" in state},
+            self._state.memories,
         )
 
     def discarding(self, wall_s: float) -> EdgeRouting:

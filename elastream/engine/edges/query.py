@@ -159,10 +159,11 @@ class EdgeQuery:
         committed = threading.Event()
 
         def entry(entry: Entry, result: TickResult) -> Entry:
-            states = self._progress.states_after(self._state, query, result.memories)
+            states = self._progress.states_after(self._state, query)
             return msgspec.structs.replace(
                 entry,
                 sources={**entry.sources, **states},
+                memories=result.memories,
                 query=query,
                 batch=number,
                 reread=self._edges.reread() if offer_read and self.frames.stateful else None,

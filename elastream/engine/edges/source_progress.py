@@ -61,9 +61,7 @@ class SourceProgress:
         reported, _ = self._reported
         self._brought = {number: rows for number, rows in self._brought.items() if number > reported} | {batch: read}
 
-    def states_after(
-        self, state: LedgerState, query: str, memories: dict[str, dict[str, Any]]
-    ) -> dict[str, dict[str, Any]]:
+    def states_after(self, state: LedgerState, query: str) -> dict[str, dict[str, Any]]:
         """As the ledger shall have them after a batch; those that it changes."""
         states: dict[str, dict[str, Any]] = {}
         for name in self._streams:
@@ -71,8 +69,6 @@ class SourceProgress:
             new = {**self.states[name], "query": query} if old is None else dict(old)
             if self.is_over(name):
                 new["over"] = True
-            if name in memories:
-                new["once"] = new.get("once", {}) | memories[name]
             if new != old:
                 states[name] = new
         return states

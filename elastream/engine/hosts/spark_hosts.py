@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from elastream.engine.hosts.link import Event, HostsFailed
+from elastream.engine.hosts.link import Event, HostCame, HostsFailed
 from elastream.engine.hosts.server import HostServer
 from elastream.engine.messages import ToHost
 from elastream.engine.spark.java_errors import GONE, is_gone, java_reason
@@ -57,6 +57,7 @@ class SparkHosts:
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._came: set[int] = set()
+        """Hosts that have come since their job was started last."""
         self._failed: list[HostsFailed] = []
         self._program = b""
         self._name = f"elastream-{uuid.uuid4().hex[:8]}"
@@ -70,6 +71,7 @@ class SparkHosts:
 
     def poll(self, timeout_s: float) -> list[Event]:
         events = self._server.poll(timeout_s)
+        self._came.update(event.host for event in events if isinstance(event, HostCame))
         while self._failed:
             events.append(self._failed.pop())
         return events
@@ -134,6 +136,7 @@ class SparkHosts:
         wait_s, failures = FIRST_WAIT_S, 0
         while not job.ended.is_set():
             began = time.monotonic()
+            self._came.discard(number)
             try:
                 context.setJobGroup(job.group, f"elastream host {number}", interruptOnCancel=True)
                 context.parallelize([number], 1).foreachPartition(lambda _: host_task(number, address, secret, program))
@@ -141,7 +144,8 @@ class SparkHosts:
                 if job.ended.is_set() or self._closed.is_set():
                     return
                 log.info("the job of host %d ended: %s", number, java_reason(error))
-                failures += 1
+                # One that came and went was killed, or replaced because of a tuple that hangs: another will come.
+                failures = 0 if number in self._came else failures + 1
                 if is_gone(error) or is_stopped(self._spark):
                     self._fail(GONE)
                     return

@@ -18,12 +18,14 @@ from elastream.engine.messages import Receipt, Routing, SourceWork, Welcome, Wor
 from elastream.engine.tick.check_receipts import ReceiptCheck
 from elastream.engine.tick.estimates import Estimates
 from elastream.engine.tick.group_mover import GroupMover, GroupMoves
+from elastream.engine.tick.letter_bounds import LetterBounds
 from elastream.engine.tick.life import Phase, RunLife
 from elastream.engine.tick.merge import ReceiptMerger, TickResult, first_problem
 from elastream.engine.tick.planner import NextWorks, Planner, UnderWay
 from elastream.engine.tick.ports import EdgeBatch, Edges, Observer, Tick
 from elastream.engine.tick.roster import Seats
 from elastream.engine.tick.run_base import RunBase
+from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.errors import RunFailed
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.state import Applied, Entry
@@ -77,6 +79,7 @@ class TickLoop:
         self._merger = ReceiptMerger(graph, settings)
         self._check = ReceiptCheck(graph, base.state)
         self.mover = GroupMover(base.state, planner.is_free, planner.roster, planner.keeper, planner.timers)
+        self._letters = LetterBounds(base.store, settings)
         self._hosts = hosts
         self._observer = observer
         self._clock = clock
@@ -124,6 +127,7 @@ class TickLoop:
         except BaseException as raised:
             error = raised
         gc.unfreeze()
+        self._letters.close()
         self.life.over(error)
 
     def turn(self, events: list[Event]) -> None:
@@ -217,7 +221,8 @@ class TickLoop:
     ) -> Entry | None:
         """What is to be committed; None when nothing is."""
         read = self._base.read_from_outside(self._outputs, now) + self._discarded(result)
-        if not (said or batches or resized or read):
+        expired = self._expired(read, now)
+        if not (said or batches or resized or read or expired):
             return None
         finished: list[SourceWork] = [known.source for known, _ in said if known.source is not None]
         learned = {}
@@ -226,9 +231,9 @@ class TickLoop:
         entry = Entry(
             self._state.entry + 1,
             self._clock.wall_s(),
-            result.consumed + read,
+            result.consumed + read + ([(DEAD_LETTERS, 0, expired)] if expired else []),
             result.appended,
-            result.counts,
+            result.counts | ({DEAD_LETTERS: OperatorCounts(expired=expired)} if expired else {}),
             self._planner.replays.states_after(finished) if finished else {},
             sizes=resized,
             estimates=learned,
@@ -238,6 +243,11 @@ class TickLoop:
         for batch in batches:
             entry = batch.entry(entry, result)
         return entry
+
+    def _expired(self, read: list[tuple[str, int, int]], now: float) -> int:
+        """Dead letters that go because they are too many or too old."""
+        acknowledged = sum(rows for name, _, rows in read if name == DEAD_LETTERS)
+        return self._letters.expired(self._state, acknowledged, now, self._clock.wall_s())
 
     def _discarded(self, result: TickResult) -> list[tuple[str, int, int]]:
         """Everything that waits in lanes that are to be discarded and have no work under way."""

@@ -3,13 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from elastream.engine.messages import LaneReceipt, Receipt, error_of
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.segments import Appended, LaneId
-from elastream.lanes.state import GroupWhole, LedgerState, StateChange
+from elastream.lanes.state import GroupWhole, LedgerState, Memory, StateChange
 from elastream.scoring.latency import Latencies
 from elastream.settings import Settings
 from elastream.topology import Graph, Kind
@@ -33,8 +32,8 @@ class TickResult:
     """Segments of which nothing was kept."""
     changes: list[StateChange] = field(default_factory=list)
     wholes: list[GroupWhole] = field(default_factory=list)
-    memories: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Per source in which rows may come again, which of the last of them came."""
+    memories: dict[str, Memory] = field(default_factory=dict)
+    """Per source in which rows may come again, which of the last of them came; only of the parts that were read."""
 
 
 class ReceiptMerger:

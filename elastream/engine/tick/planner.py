@@ -107,7 +107,7 @@ class Planner:
         if known is not None:
             for lane in known.lanes:
                 if known.task is None:
-                    self.suspects.served(lane)
+                    self.suspects.served(lane, self._state.queue(lane).consumed)
                 self._schedule(lane, now)
             if not self.suspects:
                 self.roster.rejoin()
@@ -126,10 +126,11 @@ class Planner:
             if known.task is not None:
                 self.keeper.lost(known.task)
             for lane, rows in known.lanes.items():
-                if known.task is not None:
+                if known.task is not None or not rows:
                     self._schedule(lane, now)
                     continue
-                self.suspects.host_died(lane, rows, alone=known.alone, whole=lane.operator in self._whole)
+                first = self._state.queue(lane).consumed
+                self.suspects.host_died(lane, first, rows, alone=known.alone, whole=lane.operator in self._whole)
                 self._schedule(lane, now)
         self.keeper.host_went(host)
         self.roster.spread(self._state.lanes)

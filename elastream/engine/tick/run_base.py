@@ -1,6 +1,5 @@
 """The base directory of a run: holds its lease, writes entries, deletes segments nobody needs."""
 
-import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -16,12 +15,6 @@ from elastream.lanes.store import Store
 
 ACKNOWLEDGE_S = 2.0
 """Between two looks at how far the readers of outputs have come."""
-
-
-MOST_LETTERS = 100_000
-"""Dead letters that a base keeps; they are counted for ever."""
-
-log = logging.getLogger("elastream.tick")
 
 
 class RunBase:
@@ -97,9 +90,6 @@ class RunBase:
                 continue
             position = acknowledged(self.store, name)
             gone = 0 if position is None else max(0, min(position, queue.appended) - queue.consumed)
-            if name == DEAD_LETTERS and len(queue) - gone > MOST_LETTERS:
-                log.warning("more than %d dead letters wait; the oldest are removed", MOST_LETTERS)
-                gone = len(queue) - MOST_LETTERS
             if gone:
                 read.append((name, 0, gone))
         return read

@@ -5,7 +5,6 @@
 
 import base64
 import json
-import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -55,9 +54,9 @@ def all_failed(batch: pa.RecordBatch, error: str) -> list[Failure]:
     return [Failure.of(batch, index, error) for index in range(batch.num_rows)]
 
 
-def letters(failures: Sequence[tuple[str, int, Failure]]) -> pa.RecordBatch:
-    """Dead letters of these operators' lanes."""
-    now = int(time.time() * 1e6)
+def letters(failures: Sequence[tuple[str, int, Failure]], wall_s: float) -> pa.RecordBatch:
+    """Dead letters of these operators' lanes, which failed at this time."""
+    now = int(wall_s * 1e6)
     columns = {
         "operator": [name for name, _, _ in failures],
         "replica": [lane for _, lane, _ in failures],

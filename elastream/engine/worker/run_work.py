@@ -363,7 +363,7 @@ class WorkRun:
     def _write_dead_letters(self) -> None:
         if not self._failures:
             return
-        self._outbox.put(LaneId(DEAD_LETTERS, 0), letters(self._failures))
+        self._outbox.put(LaneId(DEAD_LETTERS, 0), letters(self._failures, self._context.wall_s()))
 
 
 def _in_time(work: LaneWork, receipt: LaneReceipt, batch: pa.RecordBatch) -> pa.RecordBatch:
