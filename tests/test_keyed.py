@@ -20,9 +20,12 @@ from flows import finish, wait_for
 
 from elastream import Settings, Topology, sources
 from elastream.cli.main import main
+from elastream.control import Proposal, Want, read_journal
+from elastream.engine.measure.recording import Recorder, events_of
 from elastream.errors import OperatorFailed, SettingError, TopologyError
 from elastream.lanes import Store
 from elastream.routing.key_groups import groups_of
+from elastream.scoring.report import write_report
 from elastream.state.table import state_of_key, state_table
 from elastream.testing import LocalEngine
 from elastream.workload import constant
@@ -500,3 +503,29 @@ def test_states_can_be_looked_at_from_outside_while_the_stream_flows(
         assert said in capsys.readouterr().err
     assert state_of_key(Store(base), "count", ("w2",)) == {"word": "w2", "n": expected(30_000, 100)["w2"]}
     assert state_table(Store(base), "count").num_rows == 100
+
+
+def test_states_that_moved_are_in_the_journal_the_report_and_its_page(tmp_path: Path) -> None:
+    class UpAndDown:
+        name, start = "up and down", 1
+
+        def propose(self, observation: Any) -> Proposal:
+            size = observation.operators["count"].replicas
+            return Proposal((Want("count", 2 if size == 1 else 1, "a change in every interval"),))
+
+    flow = counting(words(6000, 100, 3.0), replicas=(1, 2), start=1)
+    engine, base = LocalEngine(), str(tmp_path / "base")
+    with engine.run(flow, base, policy=UpAndDown(), td_s=0.5, benchmark_s=0.0) as handle:
+        recorder = Recorder(handle)
+        finish(handle)
+        events, moves = events_of(handle.audit()), handle.state_moves
+    report = write_report(recorder.record, events, tmp_path / "report")
+    between = [moved for moved in moves if moved.between_hosts]
+    assert between and all(moved.checksum_before == moved.checksum_after for moved in moves)
+    told = [moved for entry in read_journal(Store(base)) for moved in entry.observation.state_moves]
+    assert told == moves[: len(told)] and told
+    assert [moved["groups"] for moved in report["state_moves"]] == [
+        m.groups for m in moves[: len(report["state_moves"])]
+    ]
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "State that moved" in page and "the same" in page

@@ -9,6 +9,7 @@ from elastream.control.loop import ControlLoop, checked_td
 from elastream.control.observation import Observation, OperatorObservation, ReplicaObservation
 from elastream.control.plant import Plant
 from elastream.control.proposal import Decision, Policy, Proposal, Want
+from elastream.control.state_moved import StateMoved
 
 __all__ = [
     "ControlLoop",
@@ -22,6 +23,7 @@ __all__ = [
     "Policy",
     "Proposal",
     "ReplicaObservation",
+    "StateMoved",
     "Want",
     "checked_td",
     "read_journal",

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from elastream.control.state_moved import StateMoved
+
 Role = Literal["source", "operator", "chained", "output"]
 """Only an `operator` has replicas that can be changed: a `chained` one runs in its head's, an `output` is read outside."""
 
@@ -80,6 +82,8 @@ class Observation:
     latency_mean_s: float
     latency_p95_s: float
     operators: dict[str, OperatorObservation] = field(default_factory=dict)
+    state_moves: tuple[StateMoved, ...] = ()
+    """What became of the states of operators whose replicas changed, of changes that ended in this interval."""
 
     @property
     def input(self) -> int:
@@ -92,7 +96,7 @@ class Observation:
 
     def to_json(self) -> dict[str, Any]:
         operators = [vars(o) | {"lanes": [vars(lane) for lane in o.lanes]} for o in self.operators.values()]
-        return vars(self) | {"operators": operators}
+        return vars(self) | {"operators": operators, "state_moves": [vars(moved) for moved in self.state_moves]}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Observation:
@@ -100,4 +104,5 @@ class Observation:
         for its in document["operators"]:
             lanes = tuple(ReplicaObservation(**lane) for lane in its["lanes"])
             operators[its["operator"]] = OperatorObservation(**{**its, "lanes": lanes})
-        return cls(**{**document, "operators": operators})
+        moves = tuple(StateMoved(**moved) for moved in document.get("state_moves", ()))
+        return cls(**{**document, "operators": operators, "state_moves": moves})

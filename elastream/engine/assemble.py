@@ -145,6 +145,7 @@ def assemble(
             edges=connected.edges if connected else None,
             time_for_s=plan.benchmark_s if policy is not None else 0.0,
         )
+        observer.state_moves = lambda: loop.mover.receipts
         if policy is not None:
             observer.control = ControlLoop(
                 EnginePlant(observer, life.resize),

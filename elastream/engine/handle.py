@@ -7,12 +7,11 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from elastream.control import JournalEntry, Observation
+from elastream.control import JournalEntry, Observation, StateMoved
 from elastream.engine.hosts.link import HostLink
 from elastream.engine.letters import read_letters
 from elastream.engine.measure.observer import RunObserver
 from elastream.engine.threads import within
-from elastream.engine.tick.group_mover import StateMoved
 from elastream.engine.tick.life import Phase, RunLife
 from elastream.engine.tick.loop import TickLoop
 from elastream.engine.tick.planner import Planner

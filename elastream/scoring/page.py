@@ -15,7 +15,7 @@ from elastream.scoring.charts import (
     sources_of,
 )
 from elastream.scoring.latency import LatencyPoint
-from elastream.scoring.page_lists import decision_list, operator_table, remark_list
+from elastream.scoring.page_lists import decision_list, operator_table, remark_list, state_list
 from elastream.scoring.page_parts import FOOTER, chart_figure, document, text
 from elastream.scoring.page_score import cards, header, more_numbers
 from elastream.scoring.page_words import figure, span
@@ -46,6 +46,7 @@ def run_page(report: dict[str, Any], series: Series, latencies: Sequence[Latency
         _recovery(ai_sps, recoveries),
         operator_table(report, sources, inks),
         decision_list(decisions, inks),
+        state_list(report),
         remark_list(report),
         more_numbers(report),
         FOOTER,

@@ -73,6 +73,39 @@ def remark_list(report: Mapping[str, Any]) -> str:
     return _folded("remarks", "Not done, and why", plural(len(remarks), "remark"), ("when", "kind", "in words"), rows)
 
 
+def state_list(report: Mapping[str, Any]) -> str:
+    """What became of the states of keyed operators when their replicas changed."""
+    moves = report.get("state_moves") or []
+    if not moves:
+        return ""
+    rows = [
+        f'<tr><td>{clock(m["t_s"])}</td><th scope="row">{text(m["operator"])}</th><td>{count(m["replicas"])}</td>'
+        f"<td>{count(m['groups'])}</td><td>{count(m['between_hosts'])}</td><td>{count(m['keys'])}</td><td>{count(m['bytes'])}</td>"
+        f"<td>{figure(m['waited_ms'])}</td><td>{_same(m)}</td></tr>"
+        for m in moves[-MOST_ROWS:]
+    ]
+    head = (
+        "when",
+        "operator",
+        "replicas",
+        "key groups",
+        "to another host",
+        "keys",
+        "bytes",
+        "a key waited at most, ms",
+        "checksum",
+    )
+    return _folded("states", "State that moved", plural(len(moves), "change"), head, rows)
+
+
+def _same(moved: Mapping[str, Any]) -> str:
+    if moved["problem"]:
+        return _short(moved["problem"])
+    if not moved["between_hosts"]:
+        return "stayed in its host"
+    return "the same" if moved["checksum_before"] == moved["checksum_after"] else "not the same"
+
+
 def _folded(key: str, title: str, said: str, head: Sequence[str], rows: Sequence[str]) -> str:
     search = f'<input type="search" placeholder="Search the {key}" aria-label="search the {key}"><output></output>'
     heads = "".join(f'<th scope="col">{name}</th>' for name in head)

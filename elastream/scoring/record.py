@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from elastream.scoring.balance import LoadSample
 from elastream.scoring.latency import Latencies, LatencyLine
@@ -60,6 +60,8 @@ class Record:
     """How long the intervals are over which input and output are compared."""
     loads: Newest[LoadSample] = field(default_factory=Newest)
     policy: str = "by hand"
+    state_moves: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=500))
+    """Receipts of states that moved when replicas changed, each with `t_s`."""
     remarks: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=50))
     """What the control loop said lately: when, of which kind (rescale, veto, error), and the words."""
 

@@ -32,6 +32,7 @@ def make_report(record: Record, events: Events, r_over: int | None = None) -> di
         "rescale_pause_ms": _spread(record.rescale_ticks_ms, (50,)),
         "operators": {name: _operator(samples) for name, samples in record.series.operators.items()},
         "decisions": [vars(rescale) for rescale in record.rescales],
+        "state_moves": list(record.state_moves),
         "remarks": [{"t_s": t_s, "kind": kind, "words": words} for t_s, kind, words in record.remarks],
     }
 

@@ -3,9 +3,10 @@
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
-from elastream.control import ControlLoop, Observation
+from elastream.control import ControlLoop, Observation, StateMoved
 from elastream.engine.clock import Clock
 from elastream.engine.measure.totals import Measurements, Scene
 from elastream.engine.tick.lane_loads import LaneLoads
@@ -34,6 +35,9 @@ class RunObserver:
         self._learned_s = clock.now()
         self.listeners: list[Listener] = []
         self.control: ControlLoop | None = None
+        self.state_moves: Callable[[], list[StateMoved]] = list
+        """All receipts of states that moved, so far."""
+        self._told = 0
 
     def add(self, tick: Tick) -> None:
         with self._lock:
@@ -60,6 +64,8 @@ class RunObserver:
         """Everything since the last time this was asked."""
         with self._lock:
             observation = self._measurements.interval(self._scene(), self._clock.wall_s())
+        moves = self.state_moves()
+        observation, self._told = replace(observation, state_moves=tuple(moves[self._told :])), len(moves)
         self._learned_s = self._clock.now()
         self._loads.learn(observation)
         return observation

@@ -33,6 +33,8 @@ class Recorder:
         self._counts: dict[str, OperatorCounts] = {}
         self._latencies = Latencies()
         self._applying = 0
+        self._handle = handle
+        self._moves = 0
         handle.subscribe(self.add)
         handle.on_decision(self.decided)
 
@@ -83,6 +85,9 @@ class Recorder:
                     counts.finished,
                 ),
             )
+        moves = self._handle.state_moves
+        record.state_moves.extend({"t_s": t_s, **vars(moved)} for moved in moves[self._moves :])
+        self._moves = len(moves)
         self._began_s, self._counts, self._latencies = tick.ended_s, {}, Latencies()
 
     def decided(self, entry: JournalEntry) -> None:

@@ -6,8 +6,8 @@ lives in another host, its state is transferred first.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from elastream.control import StateMoved
 from elastream.engine.tick.roster import Roster
 from elastream.engine.tick.state_keeper import StateKeeper
 from elastream.engine.tick.timers import LaneTimers
@@ -20,36 +20,17 @@ GroupMoves = dict[str, dict[int, int]]
 """Per operator, the groups that change hands, each with its new lane."""
 
 
-@dataclass
-class StateMoved:
-    """A receipt: what became of the state of an operator when its replicas changed."""
-
-    operator: str
-    replicas: int
-    began_s: float
-    """Wall time."""
-    groups: int = 0
-    between_hosts: int = 0
-    """Of the groups, those whose state went to another host."""
-    keys: int = 0
-    bytes: int = 0
-    checksum_before: int = 0
-    checksum_after: int = 0
-    waited_ms: float = 0.0
-    """The longest time in which a key could not be served."""
-    took_ms: float = 0.0
-    problem: str = ""
-
-    def add(self, transfer: Transfer) -> None:
-        self.between_hosts += len(transfer.groups)
-        self.waited_ms = max(self.waited_ms, transfer.waited_s * 1e3)
-        for facts in transfer.before.values():
-            self.keys += facts.keys
-            self.bytes += facts.size
-            self.checksum_before += facts.checksum
-        self.checksum_after += sum(facts.checksum for facts in transfer.after.values())
-        if transfer.step is Step.REFUSED:
-            self.problem = "what the new host has learned is not what the old one has; the groups stay where they were"
+def _add(receipt: StateMoved, transfer: Transfer) -> None:
+    """A transfer is over, agreed or refused."""
+    receipt.between_hosts += len(transfer.groups)
+    receipt.waited_ms = max(receipt.waited_ms, transfer.waited_s * 1e3)
+    for facts in transfer.before.values():
+        receipt.keys += facts.keys
+        receipt.bytes += facts.size
+        receipt.checksum_before += facts.checksum
+    receipt.checksum_after += sum(facts.checksum for facts in transfer.after.values())
+    if transfer.step is Step.REFUSED:
+        receipt.problem = "what the new host has learned is not what the old one has; the groups stay where they were"
 
 
 class GroupMover:
@@ -159,7 +140,7 @@ class GroupMover:
         operator = transfer.operator
         receipt = self._receipts.get(operator)
         if receipt is not None and transfer.giver != transfer.taker:
-            receipt.add(transfer)
+            _add(receipt, transfer)
         if transfer.step is Step.REFUSED:
             wanted = self._wanted.get(operator)
             for group in transfer.groups if wanted is not None else ():
