@@ -33,3 +33,13 @@ def test_a_policy_of_ones_own_grows_with_the_load_and_shrinks_after_it(
     assert max(after for _, after in sizes) >= 3
     assert any(after < before for before, after in sizes)
     assert "entered=1625, finished=1625, dropped=0, queued=0, duplicates=0" in said
+
+
+def test_every_visit_is_counted_while_the_replicas_change(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = said_by_example("06_state_per_key.py", [], capsys)
+    # Every other click is of user 0, and 7919 times an odd number is odd: 500 others.
+    assert "501 users, 20000 visits; most: {'user': 0, 'n': 10000}" in said
+    assert "of 20000 clicks" in said and "visits: 112 key groups moved to 8 replicas; in order" in said
+    assert "dropped=0, queued=0, duplicates=0" in said

@@ -1,0 +1,68 @@
+"""State per key: how often every user came, and windows of ten minutes, while the replicas change.
+
+    python examples/06_state_per_key.py [BASE_DIR]
+
+What is remembered of a user is committed with the clicks that changed it. When replicas change, key groups move with what waits
+of them and with their state; `handle.state_moves` has a receipt for each change.
+"""
+
+import sys
+
+import pandas as pd
+
+from elastream import Topology, run, sources, workload
+
+CLICKS = 20_000
+BEGAN = pd.Timestamp("2024-01-01", tz="UTC")
+
+
+def clicks(numbers):
+    # Every other click is of one of a thousand users, the rest of user 0; one a second.
+    users = [int(n) * 7919 % 1000 if n % 2 else 0 for n in numbers]
+    return {"user": users, "at": BEGAN + pd.to_timedelta(numbers, unit="s")}
+
+
+def visits(user, rows, state):
+    state.n += len(rows)
+    yield {"user": user, "n": state.n}
+
+
+app = Topology("visits")
+app.source("clicks", sources.replay(workload.constant(CLICKS / 8, 8), "user long, at timestamp", clicks))
+app.keyed(
+    "visits",
+    visits,
+    after="clicks",
+    key="user",
+    state="n long",
+    initial={"n": 0},
+    schema="user long, n long",
+    replicas=(1, 8),
+)
+app.output("counts", after="visits")
+app.window(
+    "busy",
+    after="clicks",
+    key="user",
+    time="at",
+    every_s=600,
+    lateness_s=60,
+    aggregate={"clicks": "count()", "last": "max(at)"},
+    replicas=(1, 4),
+)
+app.output("windows", after="busy")
+
+if __name__ == "__main__":
+    with run(app, *sys.argv[1:]) as handle:
+        handle.await_begin(60)
+        handle.scale("visits", 8)
+        handle.await_end()
+        users = sorted(handle.state("visits").to_pylist(), key=lambda row: -row["n"])
+        print(f"{len(users)} users, {sum(row['n'] for row in users)} visits; most: {users[0]}")
+        windows = handle.output("windows").to_pylist()
+        print(f"{len(windows)} windows of {sum(row['clicks'] for row in windows)} clicks")
+        for moved in handle.state_moves:
+            print(
+                f"{moved.operator}: {moved.groups} key groups moved to {moved.replicas} replicas; {moved.problem or 'in order'}"
+            )
+        print(handle.audit())
