@@ -529,3 +529,21 @@ def test_states_that_moved_are_in_the_journal_the_report_and_its_page(tmp_path: 
     ]
     page = (tmp_path / "report" / "report.html").read_text()
     assert "State that moved" in page and "the same" in page
+
+
+def test_a_change_that_is_taken_back_in_the_middle_leaves_every_key_where_it_belongs(tmp_path: Path) -> None:
+    count, keys = 12_000, 300
+    with LocalEngine().run(counting(words(count, keys, 3.0), replicas=(1, 2), start=1), str(tmp_path)) as handle:
+        while not handle.await_end(0.0):
+            for size in (2, 1):
+                handle.scale("count", size)
+                handle.await_end(0.005)
+        assert counted(handle) == expected(count, keys)
+        wanted = handle.ledger.sizes["count"]
+        assert set(handle.ledger.owners["count"]) <= set(range(2)) and wanted == 1
+        check_emitted(handle, expected(count, keys))
+    with LocalEngine().run(
+        counting(words(count + 10, keys, 3.0025), replicas=(1, 1), start=None), str(tmp_path)
+    ) as handle:
+        finish(handle)
+        assert set(handle.ledger.owners["count"]) == {0} and counted(handle) == expected(count + 10, keys)

@@ -23,3 +23,5 @@ class StateMoved:
     """The longest time in which a key could not be served."""
     took_ms: float = 0.0
     problem: str = ""
+    number: int = 0
+    """Changes of a run that are over are counted from 1 on."""

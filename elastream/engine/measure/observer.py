@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Protocol
 
@@ -35,8 +35,8 @@ class RunObserver:
         self._learned_s = clock.now()
         self.listeners: list[Listener] = []
         self.control: ControlLoop | None = None
-        self.state_moves: Callable[[], list[StateMoved]] = list
-        """All receipts of states that moved, so far."""
+        self.state_moves: Callable[[], Iterable[StateMoved]] = list
+        """Receipts of states that moved, the newest last."""
         self._told = 0
 
     def add(self, tick: Tick) -> None:
@@ -64,8 +64,9 @@ class RunObserver:
         """Everything since the last time this was asked."""
         with self._lock:
             observation = self._measurements.interval(self._scene(), self._clock.wall_s())
-        moves = self.state_moves()
-        observation, self._told = replace(observation, state_moves=tuple(moves[self._told :])), len(moves)
+        moves = tuple(moved for moved in self.state_moves() if moved.number > self._told)
+        if moves:
+            observation, self._told = replace(observation, state_moves=moves), moves[-1].number
         self._learned_s = self._clock.now()
         self._loads.learn(observation)
         return observation

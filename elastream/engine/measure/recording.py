@@ -85,9 +85,10 @@ class Recorder:
                     counts.finished,
                 ),
             )
-        moves = self._handle.state_moves
-        record.state_moves.extend({"t_s": t_s, **vars(moved)} for moved in moves[self._moves :])
-        self._moves = len(moves)
+        for moved in self._handle.state_moves:
+            if moved.number > self._moves:
+                record.state_moves.append({"t_s": t_s, **vars(moved)})
+                self._moves = moved.number
         self._began_s, self._counts, self._latencies = tick.ended_s, {}, Latencies()
 
     def decided(self, entry: JournalEntry) -> None:

@@ -5,6 +5,7 @@ in order. Nobody waits for that, for a lane has one work at a time. Where someth
 lives in another host, its state is transferred first.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from elastream.control import StateMoved
@@ -15,6 +16,9 @@ from elastream.engine.tick.transfers import Step, Transfer, Transfers
 from elastream.lanes.segments import LaneId
 from elastream.lanes.state import LedgerState
 from elastream.routing.key_groups import Owners, moves, rebalanced
+
+MOST_RECEIPTS = 1000
+"""The newest are kept."""
 
 GroupMoves = dict[str, dict[int, int]]
 """Per operator, the groups that change hands, each with its new lane."""
@@ -54,8 +58,9 @@ class GroupMover:
         self._wanted: dict[str, Owners] = {}
         """Per operator of which some groups are not where they shall be, where all of them shall be."""
         self._receipts: dict[str, StateMoved] = {}
-        self.receipts: list[StateMoved] = []
+        self.receipts: deque[StateMoved] = deque(maxlen=MOST_RECEIPTS)
         """Of changes that are over, of operators that remember something."""
+        self._ended = 0
 
     def follow(self, operator: str, now: float, wall_s: float) -> None:
         """Its number of replicas may have changed."""
@@ -65,10 +70,12 @@ class GroupMover:
         if operator not in self._keeper.operators:
             self._wanted[operator] = rebalanced(owners, size)
             return
+        # What was on its way is where it was, and finds another way from there.
+        self.transfers.cancel(operator)
         homes = [self._roster.settled(LaneId(operator, lane)) for lane in range(max(size, max(owners) + 1))]
         wanted = rebalanced(owners, size, lambda giver, taker: homes[giver] is homes[taker])
+        self._wanted[operator] = wanted
         if moves(owners, wanted):
-            self._wanted[operator] = wanted
             self._receipts.setdefault(operator, StateMoved(operator, size, wall_s, took_ms=-now * 1e3)).replicas = size
 
     def step(self, now: float) -> tuple[GroupMoves, list[LaneId]]:
@@ -96,7 +103,10 @@ class GroupMover:
             if operator in self._receipts:
                 receipt = self._receipts.pop(operator)
                 receipt.took_ms += now * 1e3
-                self.receipts.append(receipt)
+                if receipt.groups or receipt.problem:
+                    self._ended += 1
+                    receipt.number = self._ended
+                    self.receipts.append(receipt)
         return moved, filled
 
     def spread(self, now: float) -> None:

@@ -17,7 +17,7 @@ from elastream.engine.tick.headroom import Headroom
 from elastream.engine.tick.lane_loads import LaneLoads
 from elastream.engine.tick.replays import Replays
 from elastream.engine.tick.roster import Roster, Seats
-from elastream.engine.tick.state_keeper import SentTask, StateKeeper
+from elastream.engine.tick.state_keeper import SentTask, StateKeeper, Task
 from elastream.engine.tick.suspects import Suspects
 from elastream.engine.tick.timers import LaneTimers
 from elastream.lanes.segments import LaneId
@@ -243,7 +243,8 @@ class Planner:
         """Works about states: they run beside the others."""
         for task in self.keeper.tasks() if self.keeper else ():
             seats = self.roster.hosts.get(task.host)
-            if seats is None or task.lane in self._busy:
+            stands = task.kind is Task.WHOLE and task.lane in self.keeper.stopped
+            if seats is None or task.lane in self._busy or stands:
                 continue
             work = self.keeper.work(task, next(self._ids))
             lanes = {task.lane: 0} if task.lane is not None else {}

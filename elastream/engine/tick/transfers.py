@@ -71,6 +71,11 @@ class Transfers:
         for transfer in [t for t in self._under_way if host in (t.from_host, t.to_host)]:
             self._end(transfer)
 
+    def cancel(self, operator: str) -> None:
+        """End those of an operator: nothing has changed hands yet."""
+        for transfer in [t for t in self._under_way if t.operator == operator]:
+            self._end(transfer)
+
     def done(self, sent: SentTask) -> None:
         """A task's receipt has come."""
         for transfer in self._under_way:
