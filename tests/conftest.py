@@ -32,11 +32,13 @@ SLOW_MODULES = {
     "test_cluster_commands",
     "test_daemon",
     "test_engine_on_s3",
+    "test_engine_on_spark",
     "test_examples",
     "test_fidelity",
     "test_kills",
     "test_kills_local",
     "test_pages",
+    "test_plants",
     "test_readme",
 }
 """Those that start Spark, a browser or many processes by themselves."""

@@ -15,6 +15,8 @@ from elastream.bench.restarting import restart_as_asked
 from elastream.cli.main import main
 from elastream.control import JournalEntry, Observation, Proposal, Want, read_journal
 from elastream.engine.tick.ports import Tick
+from elastream.engine.worker.context import make_context
+from elastream.engine.worker.program import Program
 from elastream.engine.worker.service_times import time_operators
 from elastream.lanes import Store
 from elastream.testing import LocalEngine
@@ -189,7 +191,7 @@ def test_a_journal_is_replayed_through_another_policy(tmp_path: Path, capsys: py
     assert "no journal there" in capsys.readouterr().err
 
 
-def test_operators_are_timed_before_the_stream_flows_and_sinks_are_left_alone() -> None:
+def test_operators_are_timed_before_the_stream_flows_and_sinks_are_left_alone(tmp_path: Path) -> None:
     flow = numbers(500).map("slow", takes_ten_ms, after="in")
     flow.filter("half", lambda row: row["id"] % 2 == 0, after="slow")
     flow.map("also slow", takes_ten_ms, after="half", chain=True)
@@ -198,7 +200,8 @@ def test_operators_are_timed_before_the_stream_flows_and_sinks_are_left_alone() 
         raise AssertionError("timing must not write")
 
     flow.sink("store", never, after="also slow")
-    timed = time_operators(flow.build(), {"in": 500}, 2.0)
+    program = Program(flow.build(), Settings(), str(tmp_path), "test")
+    timed = time_operators(make_context(program, Store(str(tmp_path)), "h1", cached=False), {"in": 500}, 2.0)
     assert set(timed) == {"slow", "half"}
     assert 0.01 <= timed["slow"] < 0.1
     # Half of what reaches the filter goes on to the operator that is chained to it.

@@ -190,8 +190,8 @@ def test_more_text_than_a_batch_can_hold_comes_in_several(monkeypatch: pytest.Mo
             raise ValueError("more text in one column than Arrow can hold in a batch: 2 GiB")
         return conform(operator, result, due)
 
-    conform = functions._conform
-    monkeypatch.setattr(functions, "_conform", split)
+    conform = functions.conform
+    monkeypatch.setattr(functions, "conform", split)
     made = apply(operator(Kind.BATCH, lambda b: pa.Table.from_batches([b])), batch(*range(8)))
     assert [n for piece in made.batches for n in piece.column("id").to_pylist()] == list(range(8))
     assert not made.failures

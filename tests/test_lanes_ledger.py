@@ -320,4 +320,5 @@ def test_snapshots_cost_less_than_the_entries_between_them(store: Store, monkeyp
         driver.commit(_one_in_one_out(number))
         entries += len(pack(ledger_module._encode(_one_in_one_out(number))))
     assert len(snapshots) >= 4
-    assert sum(snapshots[2:]) <= entries / 2
+    # But for the last, of which only some entries were made.
+    assert sum(snapshots[2:-1]) <= entries / 2
