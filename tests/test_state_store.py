@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from routes import PATIENT
 
+from elastream.errors import BaseUnusable
 from elastream.lanes.segments import SchemaId, Slice
 from elastream.state.changelog import changes_in, to_batch
 from elastream.state.store import LONGEST_KEY, Change, StateStore
@@ -84,3 +85,18 @@ def test_a_store_has_no_files_that_outlive_its_process(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[] [(b'k', b'v')]", done.stderr
     assert done.returncode == -9 and os.listdir(tmp_path) == []
+
+
+def test_a_disk_without_room_is_said_in_one_line_before_it_ends_the_process(tmp_path: Path) -> None:
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", str(tmp_path)], check=False)
+    if mounted.returncode:
+        pytest.skip("no disk of its own can be had here")
+    try:
+        states = StateStore(["count"], str(tmp_path))
+        with pytest.raises(BaseUnusable, match=r"state of 'count': the disk .* has less than 64 MiB left; make room"):
+            for number in range(2000):
+                states.write("count", [(number % 128, f"{number}-{n}".encode(), b"x" * 400) for n in range(100)])
+        assert states.group("count", 0), "what was written before is there"
+        states.close()
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=False)

@@ -16,10 +16,16 @@ from typing import Any, NamedTuple
 
 import lmdb
 
-from elastream.errors import RunFailed
+from elastream.errors import BaseUnusable
 
 MOST_BYTES = 1 << 40
 """The store may grow to this size: addresses that are set aside, not memory nor disk."""
+
+LEAST_FREE_BYTES = 64 << 20
+"""A store stops when its disk has no more than this: LMDB writes by memory, and a page that finds no place ends the process."""
+
+BETWEEN_LOOKS = 64
+"""Changes between two looks at the disk."""
 
 LONGEST_KEY = 480
 """LMDB takes keys of up to 511 bytes; longer ones stand under their hash."""
@@ -81,6 +87,8 @@ class StateStore:
                 readahead=False,
                 max_readers=1024,
             )
+            self._file = os.open(place / "data.mdb", os.O_RDONLY)
+            self._looks = 0
             self._tables = {name: self._env.open_db(name.encode()) for name in operators}
             self._timers = {name: self._env.open_db(f"{name}/timers".encode()) for name in self._timers_of}
         finally:
@@ -160,16 +168,23 @@ class StateStore:
 
     def close(self) -> None:
         self._env.close()
+        os.close(self._file)
 
     @contextmanager
     def _writing(self, operator: str) -> Iterator[lmdb.Transaction]:
-        try:
-            with self._env.begin(db=self._tables[operator], write=True) as transaction:
-                yield transaction
-        except (lmdb.MapFullError, lmdb.DiskError) as error:
-            raise RunFailed(
-                f"state of {operator!r}: cannot be written where Python keeps temporary files: {error}; make room there, or set TMPDIR"
-            ) from None
+        self._check_room(operator)
+        with self._env.begin(db=self._tables[operator], write=True) as transaction:
+            yield transaction
+
+    def _check_room(self, operator: str) -> None:
+        if self._looks % BETWEEN_LOOKS == 0:
+            disk = os.fstatvfs(self._file)
+            if disk.f_bavail * disk.f_frsize < LEAST_FREE_BYTES:
+                raise BaseUnusable(
+                    f"state of {operator!r}: the disk on which Python keeps temporary files has less than "
+                    f"{LEAST_FREE_BYTES >> 20} MiB left; make room there, or set TMPDIR, then start again with the same base"
+                )
+        self._looks += 1
 
     def _set_timers(
         self, transaction: lmdb.Transaction, operator: str, place: bytes, old: bytes | None, new: bytes | None
