@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from elastream import Settings, Topology, groupings, rules, sources
 from elastream.control import ReplicaObservation
 from elastream.engine import messages
-from elastream.engine.messages import LaneReceipt, LaneRows, LaneWork, Receipt, Receipts, Works
+from elastream.engine.edges.task import EdgeRouting, EdgeWork, read_routing, read_work, to_text
+from elastream.engine.messages import LaneReceipt, LaneRows, LaneWork, Receipt, Receipts, Routing, Works
 from elastream.engine.tick.estimates import Estimates
 from elastream.engine.tick.lane_loads import LaneLoads
 from elastream.engine.tick.planner import NextWorks, Planner
@@ -302,3 +303,11 @@ def test_lanes_are_spread_over_executors_and_few_move_when_a_host_comes_or_goes(
     roster.spread(lanes)
     assert sorted(Counter(roster.home(lane) for lane in lanes).values()) == [2, 2, 2, 2]
     assert sum(roster.home(lane) != before[lane] for lane in lanes) == 2
+
+
+def test_what_the_tasks_of_the_edges_are_told_is_the_same_behind_its_way_as_text() -> None:
+    rows = LaneRows(2, 40, [Slice("s", 0, 1, 2, SchemaId("k"), 0, 3, b"\x05\x04\x00\x00")])
+    work = EdgeWork(7, LaneWork(0, "a", [rows], 1.5, 0.0, 10, False, 0), {SchemaId("k"): "text"})
+    assert read_work(to_text(work)) == work
+    routing = EdgeRouting(7, 1.5, Routing({"a": 3}, {"a": [0, 1, 2]}), 4)
+    assert read_routing(to_text(routing)) == routing

@@ -4,7 +4,6 @@ The driver says `Welcome` once, then `Routing` whenever lanes are switched on or
 then `Receipts`. The same works and receipts travel between the driver and the tasks of the edges.
 """
 
-import math
 from typing import Any, NamedTuple
 
 import msgspec
@@ -60,8 +59,8 @@ class LaneWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="lane
     loads: list[Loads] = []
     bury: str = ""
     """Not empty: do not serve them, put them into the dead letters with this error."""
-    watermark_s: float = -math.inf
-    """Of a keyed operator with event times: nothing that happened before is expected any more."""
+    watermark_s: float | None = None
+    """Of a keyed operator with event times: nothing that happened before is expected any more. None: it is not known yet."""
     proven: bool = False
     """True when the operator has given what it declared before: what it gives otherwise now is the fault of a tuple."""
 

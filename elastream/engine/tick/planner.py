@@ -303,7 +303,7 @@ class Planner:
             self.queued(operator),
             self.loads_of(operator),
             _ENDED if self.suspects.condemned(lane) else "",
-            self.timers.watermark_s(operator),
+            self.timers.told(operator),
             operator in self._state.totals and self._state.totals[operator].processed > 0,
         )
         self.headroom.reserve(work.id, operator, sum(rows_of.values()))

@@ -41,6 +41,11 @@ class LaneTimers:
     def __bool__(self) -> bool:
         return bool(self._timed or self._lateness_s)
 
+    def told(self, operator: str) -> float | None:
+        """The watermark, for a work; None when it is not known yet."""
+        found = self.watermark_s(operator)
+        return None if found == -math.inf else found
+
     def watermark_s(self, operator: str) -> float:
         return math.inf if operator in self._ended else self._state.watermarks.get(operator, -math.inf)
 

@@ -166,7 +166,9 @@ _UNCHANGED: Any = object()
 # -- timers
 
 
-def wake_keys(operator: Operator, state: StateChanges, groups: Sequence[int], now_s: float, watermark_s: float) -> Made:
+def wake_keys(
+    operator: Operator, state: StateChanges, groups: Sequence[int], now_s: float, watermark_s: float | None
+) -> Made:
     """Call `on_timer` of the keys whose time has come, by the clock or by the watermark, the earliest first."""
     assert operator.keyed is not None and operator.keyed.on_timer is not None
     codec, function = state.codec, operator.keyed.on_timer
@@ -175,7 +177,7 @@ def wake_keys(operator: Operator, state: StateChanges, groups: Sequence[int], no
     due = [
         (at_s, kind, (group, key))
         for kind, until_s in ((CLOCK, now_s), (WATERMARK, watermark_s))
-        for at_s, group, key in state.due(kind, groups, until_s)
+        for at_s, group, key in (state.due(kind, groups, until_s) if until_s is not None else ())
     ]
     for at_s, kind, place in sorted(due):
         before = state.get_many([place])[0]

@@ -3,7 +3,6 @@
 The data does not leave the process between these steps.
 """
 
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -390,7 +389,7 @@ def _by_event_time(state: KeyedState, work: LaneWork, receipt: LaneReceipt, batc
     if newest.is_valid:
         at_s = newest.cast(pa.timestamp("us", happened.type.tz)).value / 1e6
         receipt.event_s = at_s if receipt.event_s is None else max(receipt.event_s, at_s)
-    if not state.drop_late or work.watermark_s == -math.inf:
+    if not state.drop_late or work.watermark_s is None:
         return batch
     oldest = pa.scalar(int(min(work.watermark_s, 2**40) * 1e6)).cast(pa.timestamp("us", happened.type.tz))
     late = pc.fill_null(pc.less(happened, oldest.cast(happened.type)), False)
