@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from elastream.errors import SettingError
+from elastream.errors import Damaged, SettingError
 from elastream.lanes.ledger import LedgerReader
 from elastream.lanes.segment_files import SegmentReader
 from elastream.lanes.segments import Slice
@@ -21,6 +21,10 @@ from elastream.topology.groupings import KEY_GROUPS
 
 TRIES = 5
 """A driver that writes groups whole may remove what is being read; then it is read again."""
+
+
+Pairs = dict[tuple[int, bytes], bytes]
+"""Records by key group and key."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +71,10 @@ def state_of_key(store: Store, operator: str, key: tuple[Any, ...]) -> dict[str,
 
 def summaries(store: Store) -> list[StateSummary]:
     """Of all keyed operators of a base."""
-    state = LedgerReader(store).refresh()
     found = []
-    for operator, text in state.states.items():
-        columns, log = KeyedColumns.decode(text), state.logs[operator]
-        pairs = _pairs(store, state, operator, frozenset(range(KEY_GROUPS)))
+    for operator in LedgerReader(store).refresh().states:
+        state, pairs = _settled(store, operator, frozenset(range(KEY_GROUPS)))
+        columns = _columns(state, operator, store)
         found.append(
             StateSummary(
                 operator,
@@ -79,7 +82,7 @@ def summaries(store: Store) -> list[StateSummary]:
                 _shown(columns.state),
                 len(pairs),
                 sum(len(key) + len(record) for (_, key), record in pairs.items()),
-                len(log.changes),
+                len(state.logs[operator].changes),
                 state.owners[operator],
                 state.entry,
                 state.at_s,
@@ -89,22 +92,27 @@ def summaries(store: Store) -> list[StateSummary]:
 
 
 def _read(store: Store, operator: str, groups: frozenset[int]) -> pa.Table:
-    for attempt in range(TRIES):
+    state, pairs = _settled(store, operator, groups)
+    columns = _columns(state, operator, store)
+    codec = RecordCodec(KeyedState(tuple(columns.key.names), columns.state), columns.key, columns.state.names)
+    return codec.to_rows(((key, record) for (_, key), record in pairs.items()), time.time())
+
+
+def _settled(store: Store, operator: str, groups: frozenset[int]) -> tuple[LedgerState, Pairs]:
+    """A ledger and what it says of some key groups; read again when the driver removes what is superseded meanwhile."""
+    for _ in range(TRIES - 1):
         state = LedgerReader(store).refresh()
-        columns = _columns(state, operator, store)
-        codec = RecordCodec(KeyedState(tuple(columns.key.names), columns.state), columns.key, columns.state.names)
+        _columns(state, operator, store)
         try:
-            pairs = _pairs(store, state, operator, groups)
-        except Exception:
-            # What was read may have been superseded meanwhile.
-            if attempt == TRIES - 1 or LedgerReader(store).refresh().entry == state.entry:
+            return state, _pairs(store, state, operator, groups)
+        except Damaged:
+            if LedgerReader(store).refresh().entry == state.entry:
                 raise
-            continue
-        return codec.to_rows(((key, record) for (_, key), record in pairs.items()), time.time())
-    raise AssertionError("unreachable")
+    state = LedgerReader(store).refresh()
+    return state, _pairs(store, state, operator, groups)
 
 
-def _pairs(store: Store, state: LedgerState, operator: str, groups: frozenset[int]) -> dict[tuple[int, bytes], bytes]:
+def _pairs(store: Store, state: LedgerState, operator: str, groups: frozenset[int]) -> Pairs:
     """Keys and their records, by group."""
     log, reader = state.logs[operator], SegmentReader(store)
 

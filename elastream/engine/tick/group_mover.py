@@ -152,9 +152,9 @@ class GroupMover:
         if receipt is not None and transfer.giver != transfer.taker:
             _add(receipt, transfer)
         if transfer.step is Step.REFUSED:
-            wanted = self._wanted.get(operator)
-            for group in transfer.groups if wanted is not None else ():
-                wanted[group] = self._state.owners[operator][group]  # type: ignore[index]
+            if operator in self._wanted:
+                for group in transfer.groups:
+                    self._wanted[operator][group] = self._state.owners[operator][group]
             return
         self._keeper.moved(operator, transfer.groups, transfer.to_host)
         if transfer.giver == transfer.taker:
