@@ -107,6 +107,13 @@ def rest(turn_s: float) -> float:
     return min(turn_s * (1.0 / TURN_SHARE - 1.0), LONGEST_REST_S)
 
 
+def full_queue(q_size: int | None, service_s: float, interval_s: float) -> float:
+    """How many tuples in front of a replica count as a full queue: its bound, or what it serves in an interval; 0: not known."""
+    if q_size is not None:
+        return float(q_size)
+    return interval_s / service_s if service_s > 0.0 else 0.0
+
+
 def compacts(changes: int, rows: int, keys: int) -> bool:
     """True when the log of an operator's state is so long that its oldest key groups shall be written whole."""
     return changes > MOST_CHANGES or rows > max(LEAST_ROWS, keys)

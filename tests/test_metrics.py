@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from elastream.scoring import Sample, Series
-from elastream.scoring.balance import load_balance, load_ratio, load_sample, load_summary
+from elastream.scoring.balance import LoadSample, level_sample, load_balance, load_ratio, load_summary
 from elastream.scoring.correlation import pearson, spearman
 from elastream.scoring.metrics import (
     health,
@@ -110,8 +110,17 @@ def test_load_ratio_and_balance_are_those_of_dr_stream() -> None:
     # Means 0.5; distances 0.5, 0.5, 0.3, 0.3.
     assert load_balance([0.0, 1.0, 0.2, 0.8]) == pytest.approx(0.4)
     assert load_balance([]) == 0.0
-    samples = [load_sample(5.0, [0.0, 1.0]), load_sample(10.0, [0.5, 0.5])]
-    assert load_summary(samples) == {"ratio_mean": 0.5, "ratio_max": 1.0, "lb_mean": 0.25, "lb_max": 0.5}
+    uneven, even = level_sample([0.0, 1.0]), level_sample([0.5, 0.5])
+    summary = load_summary([LoadSample(5.0, uneven, even, even), LoadSample(10.0, even, even)])
+    level = {"ratio_mean": 0.5, "ratio_max": 0.5, "lb_mean": 0.0, "lb_max": 0.0}
+    assert summary == {
+        "ratio_mean": 0.5,
+        "ratio_max": 1.0,
+        "lb_mean": 0.25,
+        "lb_max": 0.5,
+        "hosts": level,
+        "machines": level,
+    }
     assert load_summary([]) is None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from elastream.bench.tables import number, table
-from elastream.control import ControlLoop, Decision, Guards, Journal, Observation
+from elastream.control import ControlLoop, Decision, Guards, Journal, Move, Observation
 from elastream.engine.edges import sources
 from elastream.engine.measure.totals import Measurements, Scene
 from elastream.engine.messages import LaneReceipt
@@ -67,6 +67,9 @@ class _Plant:
     def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
         self.rescales += len(decisions)
         self._state.sizes |= {decision.operator: decision.after for decision in decisions}
+
+    def place(self, moves: tuple[Move, ...]) -> None:
+        raise AssertionError("no policy that is measured here moves replicas")
 
 
 def _measure(policy: str, operators: int) -> DecisionTime:

@@ -5,26 +5,34 @@ Read in that order. A policy proposes, guards dispose, the journal remembers. Kn
 
 from elastream.control.guards import Guards
 from elastream.control.journal import Journal, JournalEntry, read_journal
+from elastream.control.load import Load, load_of
 from elastream.control.loop import ControlLoop, checked_td
-from elastream.control.observation import Observation, OperatorObservation, ReplicaObservation
+from elastream.control.observation import HostObservation, Observation, OperatorObservation, ReplicaObservation
 from elastream.control.plant import Plant
-from elastream.control.proposal import Decision, Policy, Proposal, Want
+from elastream.control.proposal import Decision, Home, Move, Policy, Proposal, Want
+from elastream.control.redirected import Redirected
 from elastream.control.state_moved import StateMoved
 
 __all__ = [
     "ControlLoop",
     "Decision",
     "Guards",
+    "Home",
+    "HostObservation",
     "Journal",
     "JournalEntry",
+    "Load",
+    "Move",
     "Observation",
     "OperatorObservation",
     "Plant",
     "Policy",
     "Proposal",
+    "Redirected",
     "ReplicaObservation",
     "StateMoved",
     "Want",
     "checked_td",
+    "load_of",
     "read_journal",
 ]

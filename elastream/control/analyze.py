@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass
 
 from elastream.control.observation import Observation
-from elastream.control.proposal import Policy, Proposal, Want
+from elastream.control.proposal import Home, Policy, Proposal, Want
 
 PATIENCE_S = 0.05
 """How long the stream waits for an answer; most take a thousandth of it. A later one is taken up at a later tick."""
@@ -54,6 +54,29 @@ def _nonsense(proposal: object, observation: Observation) -> str | None:
         if want.need is not None and not (type(want.need) in (int, float) and math.isfinite(want.need)):
             return f"operator {want.operator!r}: expected a need that is a number or None, got {want.need!r}"
         seen.add(want.operator)
+    return _homeless(proposal, observation, known)
+
+
+def _homeless(proposal: Proposal, observation: Observation, operators: set[str]) -> str | None:
+    """What is wrong with the homes that are asked for, if anything is."""
+    if not isinstance(proposal.homes, tuple):
+        return f"expected a tuple of homes, got {type(proposal.homes).__name__}"
+    hosts = {host.host for host in observation.hosts}
+    placed: set[tuple[str, int]] = set()
+    for home in proposal.homes:
+        if not isinstance(home, Home):
+            return f"expected a Home, got {type(home).__name__}"
+        if home.operator not in operators:
+            return f"no operator {home.operator!r} with replicas; there are {', '.join(sorted(operators))}"
+        if isinstance(home.lane, bool) or not isinstance(home.lane, int) or home.lane < 0:
+            return f"operator {home.operator!r}: expected the number of a replica, got {home.lane!r}"
+        if home.host not in hosts:
+            return f"operator {home.operator!r}: no host {home.host!r}; there are {', '.join(map(str, sorted(hosts)))}"
+        if not isinstance(home.reason, str):
+            return f"operator {home.operator!r}: expected a reason in words, got {home.reason!r}"
+        if (home.operator, home.lane) in placed:
+            return f"replica {home.lane} of {home.operator!r} is given two homes"
+        placed.add((home.operator, home.lane))
     return None
 
 

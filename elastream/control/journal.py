@@ -14,7 +14,7 @@ from typing import Any
 
 from elastream.control.guards import Guards
 from elastream.control.observation import Observation
-from elastream.control.proposal import Decision, Proposal
+from elastream.control.proposal import Decision, Move, Proposal
 from elastream.errors import Damaged, SettingError
 from elastream.lanes import Store
 from elastream.lanes.sealed import seal_body, unexpected, unseal
@@ -45,6 +45,8 @@ class JournalEntry:
     """From the end of the interval to the decision."""
     guards: Guards = field(default_factory=Guards)
     """Those that disposed."""
+    moves: tuple[Move, ...] = ()
+    """Replicas that were given another host."""
 
     def to_json(self) -> dict[str, Any]:
         return vars(self) | {
@@ -52,6 +54,7 @@ class JournalEntry:
             "proposal": self.proposal.to_json() if self.proposal else None,
             "decisions": [vars(decision) for decision in self.decisions],
             "guards": vars(self.guards),
+            "moves": [vars(move) for move in self.moves],
         }
 
     @classmethod
@@ -64,6 +67,7 @@ class JournalEntry:
                 "proposal": Proposal.from_json(proposal) if proposal else None,
                 "decisions": tuple(Decision.from_json(decision) for decision in document["decisions"]),
                 "guards": Guards(**document["guards"]),
+                "moves": tuple(Move(**move) for move in document.get("moves", ())),
             }
         )
 

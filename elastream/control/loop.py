@@ -9,9 +9,9 @@ from elastream.control.guards import Guards
 from elastream.control.journal import Journal, JournalEntry
 from elastream.control.monitor import Monitor
 from elastream.control.observation import Observation
-from elastream.control.plan import plan
+from elastream.control.plan import plan, plan_moves
 from elastream.control.plant import Plant
-from elastream.control.proposal import Decision, Policy
+from elastream.control.proposal import Decision, Move, Policy
 from elastream.errors import SettingError
 
 log = logging.getLogger("elastream.control")
@@ -72,11 +72,13 @@ class ControlLoop:
 
     def _conclude(self, observation: Observation, analysis: Analysis) -> JournalEntry:
         decisions: tuple[Decision, ...] = ()
+        moves: tuple[Move, ...] = ()
         if analysis.proposal is None:
             log.warning("%s; the sizes stay", analysis.error)
         else:
             decisions = plan(observation, analysis.proposal, self._guards, self._rescaled_s)
-            for rescale in execute(self._plant, decisions, bool(analysis.proposal.restart)):
+            moves = plan_moves(observation, analysis.proposal, self._guards)
+            for rescale in execute(self._plant, decisions, bool(analysis.proposal.restart), moves):
                 self._rescaled_s[rescale.operator] = observation.ended_s
         self._number += 1
         thought_ms = round((self._clock() - self._ended_s) * 1e3, 3)
@@ -89,6 +91,7 @@ class ControlLoop:
             analysis.error,
             thought_ms,
             self._guards,
+            moves,
         )
         self._write(entry)
         try:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from elastream.control.redirected import Redirected
 from elastream.control.state_moved import StateMoved
 
 Role = Literal["source", "operator", "chained", "output"]
@@ -25,11 +26,29 @@ class ReplicaObservation:
     busy_seconds: float
     received_from: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
+    host: int = -1
+    """The host in which it lives at the end of the interval; -1: in none."""
 
     @property
     def service_seconds(self) -> float:
         """Mean time a tuple took here; 0 when none was served."""
         return self.busy_seconds / self.processed if self.processed else 0.0
+
+
+@dataclass(frozen=True)
+class HostObservation:
+    """One host over the interval: a process on a machine. A simulated machine is one host."""
+
+    host: int
+    machine: str
+    cores: float
+    """Cores that it can use at a time."""
+    busy_cores: float
+    """Cores that its replicas used, on the average."""
+
+    @property
+    def free_cores(self) -> float:
+        return max(0.0, self.cores - self.busy_cores)
 
 
 @dataclass(frozen=True)
@@ -61,6 +80,8 @@ class OperatorObservation:
     """Its replicas wait more than they compute: they may be threads of one process."""
     cpu_share: float = 0.0
     """The share of their busy time in which its replicas used a core."""
+    length: float = 0.0
+    """Tuples in front of a replica that count as a full queue: its bound, or what it serves in an interval; 0: not known."""
     lag: dict[str, int] = field(default_factory=dict)
     """For a source in parts, such as a topic's partitions: tuples that were there, not read, at the end of the tick before."""
 
@@ -84,6 +105,9 @@ class Observation:
     operators: dict[str, OperatorObservation] = field(default_factory=dict)
     state_moves: tuple[StateMoved, ...] = ()
     """What became of the states of operators whose replicas changed, of changes that ended in this interval."""
+    hosts: tuple[HostObservation, ...] = ()
+    redirections: tuple[Redirected, ...] = ()
+    """Tuples that were sent elsewhere because of load, of this interval."""
 
     @property
     def input(self) -> int:
@@ -96,7 +120,12 @@ class Observation:
 
     def to_json(self) -> dict[str, Any]:
         operators = [vars(o) | {"lanes": [vars(lane) for lane in o.lanes]} for o in self.operators.values()]
-        return vars(self) | {"operators": operators, "state_moves": [vars(moved) for moved in self.state_moves]}
+        return vars(self) | {
+            "operators": operators,
+            "state_moves": [vars(moved) for moved in self.state_moves],
+            "hosts": [vars(host) for host in self.hosts],
+            "redirections": [vars(redirected) for redirected in self.redirections],
+        }
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Observation:
@@ -105,4 +134,14 @@ class Observation:
             lanes = tuple(ReplicaObservation(**lane) for lane in its["lanes"])
             operators[its["operator"]] = OperatorObservation(**{**its, "lanes": lanes})
         moves = tuple(StateMoved(**moved) for moved in document.get("state_moves", ()))
-        return cls(**{**document, "operators": operators, "state_moves": moves})
+        hosts = tuple(HostObservation(**host) for host in document.get("hosts", ()))
+        redirections = tuple(Redirected(**redirected) for redirected in document.get("redirections", ()))
+        return cls(
+            **{
+                **document,
+                "operators": operators,
+                "state_moves": moves,
+                "hosts": hosts,
+                "redirections": redirections,
+            }
+        )

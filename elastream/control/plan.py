@@ -2,7 +2,7 @@
 
 from elastream.control.guards import Guards, cooled_down, with_slack, within_limits, within_slots, within_step
 from elastream.control.observation import Observation
-from elastream.control.proposal import Decision, Proposal
+from elastream.control.proposal import Decision, Move, Proposal
 
 
 def plan(
@@ -40,6 +40,18 @@ def plan(
             after = before[name]
         decisions.append(Decision(name, before[name], want.replicas, after, want.reason, tuple(said)))
     return tuple(decisions)
+
+
+def plan_moves(observation: Observation, proposal: Proposal, guards: Guards) -> tuple[Move, ...]:
+    """The replicas that do not live where the policy wants them; none in a dry run."""
+    if guards.dry_run:
+        return ()
+    lives = {(o.operator, lane.lane): lane.host for o in observation.scalable() for lane in o.lanes}
+    return tuple(
+        Move(home.operator, home.lane, lives.get((home.operator, home.lane), -1), home.host, home.reason)
+        for home in proposal.homes
+        if lives.get((home.operator, home.lane), -1) != home.host
+    )
 
 
 def _note(said: list[str], why: str | None) -> None:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from elastream.control.observation import Observation
-from elastream.control.proposal import Decision
+from elastream.control.proposal import Decision, Move
 
 
 class Plant(Protocol):
@@ -15,4 +15,8 @@ class Plant(Protocol):
 
     def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
         """Bring these operators to the sizes decided, from the next tick on; with `restart`, by one that loses queues."""
+        ...
+
+    def place(self, moves: tuple[Move, ...]) -> None:
+        """Have these replicas live where was decided, from now on, as long as their hosts live; nothing is lost by it."""
         ...

@@ -20,19 +20,38 @@ class Want:
 
 
 @dataclass(frozen=True)
+class Home:
+    """Which host a policy wants a replica to live in, and why."""
+
+    operator: str
+    lane: int
+    host: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Proposal:
     """What a policy wants. Operators it does not name stay as they are."""
 
     wants: tuple[Want, ...] = ()
     restart: bool = False
     """The policy's system can only change its size by a restart, and what is queued then is lost."""
+    homes: tuple[Home, ...] = ()
+    """Replicas that shall live in a certain host. Those it does not name live where the plant puts them."""
 
     def to_json(self) -> dict[str, Any]:
-        return vars(self) | {"wants": [vars(want) for want in self.wants]}
+        return vars(self) | {
+            "wants": [vars(want) for want in self.wants],
+            "homes": [vars(home) for home in self.homes],
+        }
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Proposal:
-        return cls(tuple(Want(**want) for want in document["wants"]), document["restart"])
+        return cls(
+            tuple(Want(**want) for want in document["wants"]),
+            document["restart"],
+            tuple(Home(**home) for home in document.get("homes", ())),
+        )
 
 
 class Policy(Protocol):
@@ -74,3 +93,15 @@ class Decision:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Decision:
         return cls(**{**document, "vetoes": tuple(document["vetoes"])})
+
+
+@dataclass(frozen=True)
+class Move:
+    """A replica changes its host: what became of one home that a policy wants."""
+
+    operator: str
+    lane: int
+    before: int
+    """-1: it lived nowhere yet."""
+    after: int
+    reason: str

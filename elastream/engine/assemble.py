@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from elastream import rules
 from elastream.control import ControlLoop, Guards, Journal, Policy, checked_td
 from elastream.engine.clock import Clock, SteadyClock
 from elastream.engine.handle import Run
@@ -124,9 +125,17 @@ def assemble(
         def scene() -> Scene:
             waits: dict[str, bool] = {operator.name: not planner.computes(operator.name) for operator in graph.served}
             unread = planner.replays.unread(clock.wall_s())
-            if connected is None:
-                return Scene(base.state, estimates.service_s, unread, slots(), waits)
-            return Scene(base.state, estimates.service_s, unread | connected.unread(), slots(), waits, connected.lag())
+            return Scene(
+                base.state,
+                estimates.service_s,
+                unread | (connected.unread() if connected else {}),
+                slots(),
+                waits,
+                connected.lag() if connected else {},
+                {host: f"{seats.machine}/{seats.executor}" for host, seats in planner.roster.hosts.items()},
+                planner.roster.home,
+                lambda service_s: rules.full_queue(settings.q_size, service_s, plan.td_s),
+            )
 
         observer = RunObserver(graph, loads, plan.td_s, clock, scene)
         life = RunLife(clock, hosts.wake)
@@ -148,7 +157,7 @@ def assemble(
         observer.state_moves = lambda: loop.mover.receipts
         if policy is not None:
             observer.control = ControlLoop(
-                EnginePlant(observer, life.resize),
+                EnginePlant(observer, life.resize, loop.mover.place),
                 policy,
                 td_s=plan.td_s,
                 guards=plan.guards,

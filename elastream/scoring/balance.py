@@ -1,18 +1,26 @@
-"""How evenly what waits is spread: load ratio and load balance (Dr-Stream, equations 5 and 6), of replicas instead of nodes."""
+"""How evenly what waits is spread: load ratio and load balance (Dr-Stream, equations 5 and 6)."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
+class LevelSample(NamedTuple):
+    """All replicas, hosts or machines at the end of one interval."""
+
+    mean: float
+    most: float
+    lb: float
+
+
 class LoadSample(NamedTuple):
-    """All active replicas at the end of one interval."""
+    """A run at the end of one interval; hosts and machines where they are known."""
 
     t_s: float
-    ratio_mean: float
-    ratio_max: float
-    lb: float
+    lanes: LevelSample
+    hosts: LevelSample | None = None
+    machines: LevelSample | None = None
 
 
 def load_ratio(queued: float, length: float) -> float:
@@ -25,17 +33,27 @@ def load_balance(ratios: Sequence[float]) -> float:
     return float(np.mean(np.abs(np.asarray(ratios) - np.mean(ratios)))) if len(ratios) else 0.0
 
 
-def load_sample(t_s: float, ratios: Sequence[float]) -> LoadSample:
-    return LoadSample(t_s, float(np.mean(ratios)), float(np.max(ratios)), load_balance(ratios))
+def level_sample(ratios: Sequence[float]) -> LevelSample:
+    return LevelSample(float(np.mean(ratios)), float(np.max(ratios)), load_balance(ratios))
 
 
-def load_summary(samples: Sequence[LoadSample]) -> dict[str, float] | None:
-    """Over a run. None if nothing was sampled."""
+def load_summary(samples: Sequence[LoadSample]) -> dict[str, Any] | None:
+    """Over a run: of replicas, and of hosts and machines where they are known. None if nothing was sampled."""
     if not samples:
         return None
+    levels: dict[str, list[LevelSample]] = {
+        "hosts": [sample.hosts for sample in samples if sample.hosts is not None],
+        "machines": [sample.machines for sample in samples if sample.machines is not None],
+    }
+    return _summary([sample.lanes for sample in samples]) | {
+        name: _summary(found) for name, found in levels.items() if found
+    }
+
+
+def _summary(found: Sequence[LevelSample]) -> dict[str, Any]:
     return {
-        "ratio_mean": float(np.mean([sample.ratio_mean for sample in samples])),
-        "ratio_max": max(sample.ratio_max for sample in samples),
-        "lb_mean": float(np.mean([sample.lb for sample in samples])),
-        "lb_max": max(sample.lb for sample in samples),
+        "ratio_mean": float(np.mean([sample.mean for sample in found])),
+        "ratio_max": max(sample.most for sample in found),
+        "lb_mean": float(np.mean([sample.lb for sample in found])),
+        "lb_max": max(sample.lb for sample in found),
     }

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from elastream.control import ControlLoop, Guards, JournalEntry, Policy
+from elastream.control.load import load_sample
+from elastream.control.remarks import other_remarks
 from elastream.scoring import Events, Record, Rescale, Sample
-from elastream.scoring.balance import load_ratio, load_sample
 from elastream.simulator.cluster import Cluster
 from elastream.simulator.containers import Containers
 from elastream.simulator.fidelity import Fidelity, System
@@ -64,7 +65,7 @@ def simulate(
     )
     plant = SimulatedPlant(model, flow, td_s=td_s)
     loop = ControlLoop(plant, policy, td_s=td_s, guards=guards, journal=None, clock=plant.clock, patience_s=NO_HURRY_S)
-    writer = Writer(plant, policy.name, td_s, flow.limits.q_size)
+    writer = Writer(plant, policy.name, td_s)
 
     def decided(entry: JournalEntry) -> None:
         writer.decided(entry)
@@ -99,10 +100,9 @@ def first_sizes(model: Model, start: int | None) -> dict[str, int]:
 class Writer:
     """Writes the record that a report is made of."""
 
-    def __init__(self, plant: SimulatedPlant, policy: str, td_s: float, q_size: int) -> None:
+    def __init__(self, plant: SimulatedPlant, policy: str, td_s: float) -> None:
         model = plant.model
         self._plant = plant
-        self._q_size = q_size
         self._before = Counted(plant.moving)
         self._ticks_seen = 0
         self._pauses: list[tuple[int, float]] = []
@@ -163,11 +163,9 @@ class Writer:
     def decided(self, entry: JournalEntry) -> None:
         observation = entry.observation
         record, t_s = self.record, observation.ended_s
-        ratios = []
-        for operator in observation.scalable():
-            serves = record.interval_s / operator.service_seconds if operator.service_seconds else np.inf
-            ratios += [load_ratio(lane.queued, self._q_size or serves) for lane in operator.lanes if lane.active]
-        record.loads.append(load_sample(t_s, ratios))
+        sample = load_sample(t_s, observation)
+        if sample is not None:
+            record.loads.append(sample)
         if entry.error:
             record.remarks.append((t_s, "error", entry.error))
         for decision in entry.decisions:
@@ -176,6 +174,8 @@ class Writer:
                 record.rescales.append(Rescale(t_s, decision.operator, decision.before, decision.after, decision.words))
             if decision.asked != decision.before:
                 record.remarks.append((t_s, "rescale" if decision.rescales else "veto", said))
+        for kind, said in other_remarks(entry):
+            record.remarks.append((t_s, kind, said))
         if any(decision.rescales for decision in entry.decisions):
             self._pauses.append((int(self._plant.moving.clock[TICKS]), 0.0))
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from elastream.control import Decision, Observation
+from elastream.control import Decision, Move, Observation
 
 
 class ScriptedPlant:
@@ -16,6 +16,7 @@ class ScriptedPlant:
         self._sizes: dict[str, int] = {}
         self.applied: list[tuple[Decision, ...]] = []
         self.restarts = 0
+        self.moves: list[tuple[Move, ...]] = []
 
     def observe(self) -> Observation:
         seen = next(self._script, self._last)
@@ -28,3 +29,6 @@ class ScriptedPlant:
         self.applied.append(decisions)
         self.restarts += restart
         self._sizes |= {decision.operator: decision.after for decision in decisions}
+
+    def place(self, moves: tuple[Move, ...]) -> None:
+        self.moves.append(moves)

@@ -2,16 +2,22 @@
 
 from collections.abc import Callable
 
-from elastream.control import Decision, Observation
+from elastream.control import Decision, Move, Observation
 from elastream.engine.measure.observer import RunObserver
 
 
 class EnginePlant:
     """Called by the control loop in the tick's thread, between two turns."""
 
-    def __init__(self, observer: RunObserver, resize: Callable[[str, int], object]) -> None:
+    def __init__(
+        self,
+        observer: RunObserver,
+        resize: Callable[[str, int], object],
+        place: Callable[[tuple[Move, ...]], object],
+    ) -> None:
         self._observer = observer
         self._resize = resize
+        self._place = place
 
     def observe(self) -> Observation:
         return self._observer.end_interval()
@@ -19,3 +25,6 @@ class EnginePlant:
     def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
         for decision in decisions:
             self._resize(decision.operator, decision.after)
+
+    def place(self, moves: tuple[Move, ...]) -> None:
+        self._place(moves)

@@ -1,13 +1,12 @@
 """From ticks to the record that a report is made of."""
 
-import math
-
-from elastream.control import JournalEntry, Observation
+from elastream.control import JournalEntry
+from elastream.control.load import load_sample
+from elastream.control.remarks import other_remarks
 from elastream.engine.handle import RunHandle
 from elastream.engine.tick.ports import Tick
 from elastream.lanes import Audit, OperatorCounts
 from elastream.scoring import Events, Record, Rescale, Sample
-from elastream.scoring.balance import load_ratio, load_sample
 from elastream.scoring.latency import Latencies
 from elastream.topology import Kind
 
@@ -24,7 +23,6 @@ class Recorder:
         self.record = Record(graph.name, tuple(source.name for source in graph.sources))
         self.record.pools = {o.name: o.replicas.most for o in graph.served if o.kind is not Kind.OUTPUT}
         self.record.policy, self.record.interval_s = handle.policy, handle.td_s
-        self._q_size = handle.settings.q_size
         self.reasons: dict[str, str] = {}
         """Why the next change of an operator's replicas happens; whoever asks for it says so here."""
         self._start_s: float | None = None
@@ -95,9 +93,9 @@ class Recorder:
         """Keep the words: those of a change go with it when it takes effect. And how loaded the replicas are."""
         observation = entry.observation
         t_s = observation.ended_s - (self._start_s or observation.ended_s)
-        ratios = load_ratios(observation, self._q_size, self.record.interval_s)
-        if ratios:
-            self.record.loads.append(load_sample(t_s, ratios))
+        sample = load_sample(t_s, observation)
+        if sample is not None:
+            self.record.loads.append(sample)
         if entry.error:
             self.record.remarks.append((t_s, "error", entry.error))
         for decision in entry.decisions:
@@ -106,20 +104,8 @@ class Recorder:
             said = f"{decision.operator}: {decision.before} -> {decision.after}  {decision.words}"
             if decision.asked != decision.before:
                 self.record.remarks.append((t_s, "rescale" if decision.rescales else "veto", said))
-
-
-def load_ratios(observation: Observation, q_size: int | None, interval_s: float) -> list[float]:
-    """What waits in front of each active replica, against its queue's bound.
-
-    A queue without one is full when the replica cannot serve it in the next interval.
-    """
-    ratios = []
-    for operator in observation.operators.values():
-        if operator.role != "operator":
-            continue
-        serves = interval_s / operator.service_seconds if operator.service_seconds else math.inf
-        ratios += [load_ratio(lane.queued, q_size or serves) for lane in operator.lanes if lane.active]
-    return ratios
+        for kind, said in other_remarks(entry):
+            self.record.remarks.append((t_s, kind, said))
 
 
 def events_of(audit: Audit) -> Events:

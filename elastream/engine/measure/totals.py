@@ -1,9 +1,10 @@
 """Sums over some ticks, and the observation that can be made of them."""
 
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from elastream.control import Observation, OperatorObservation, ReplicaObservation
+from elastream.control import HostObservation, Observation, OperatorObservation, ReplicaObservation
 from elastream.control.observation import Role
 from elastream.engine.tick.ports import Tick
 from elastream.lanes.counts import OperatorCounts
@@ -38,11 +39,18 @@ class Scene:
     """Per operator, True when its replicas wait more than they compute."""
     lag: dict[str, dict[str, int]] = field(default_factory=dict)
     """Per source and part of it, where a source knows its parts, the tuples that are there and not read yet."""
+    machines: dict[int, str] = field(default_factory=dict)
+    """Per host, where it is."""
+    homes: Callable[[LaneId], int | None] = lambda lane: None
+    """The host of a lane."""
+    length: Callable[[float], float] = lambda service_s: 0.0
+    """From seconds per tuple to the tuples in front of a replica that count as a full queue."""
 
 
 @dataclass
 class _LaneTotals:
     busy_s: float = 0.0
+    cpu_s: float = 0.0
     dropped: int = 0
     processed: int = 0
     served: int = 0
@@ -79,6 +87,7 @@ class Totals:
             head = self._head_of[receipt.operator]
             lane = self._lane(LaneId(head, receipt.lane))
             lane.busy_s += receipt.busy_s
+            lane.cpu_s += receipt.cpu_s
             lane.dropped += receipt.failed + receipt.late
             if receipt.operator == head:
                 lane.processed += receipt.processed
@@ -100,6 +109,7 @@ class Totals:
         for lane_id, lane in other._lanes.items():
             mine = self._lane(lane_id)
             mine.busy_s += lane.busy_s
+            mine.cpu_s += lane.cpu_s
             mine.dropped += lane.dropped
             mine.processed += lane.processed
             mine.served += lane.served
@@ -117,10 +127,11 @@ class Totals:
         total = OperatorCounts()
         for counts in self.counts.values():
             total.add(counts)
+        seconds = self.ended_s - self.began_s if self.began_s is not None else 0.0
         return Observation(
             tick=scene.state.entry,
             ended_s=self.ended_s or scene.state.at_s,
-            seconds=self.ended_s - self.began_s if self.began_s is not None else 0.0,
+            seconds=seconds,
             ticks=self.ticks,
             slots=scene.slots,
             entered=total.entered,
@@ -130,6 +141,18 @@ class Totals:
             latency_mean_s=self.latencies.mean_s,
             latency_p95_s=self.latencies.percentile_s(0.95),
             operators=operators,
+            hosts=self._hosts(scene, seconds),
+        )
+
+    def _hosts(self, scene: Scene, seconds: float) -> tuple[HostObservation, ...]:
+        """A process of Python uses one core at a time. What a lane used counts for the host in which it lives now."""
+        cpu_s: dict[int | None, float] = {}
+        for lane, totals in self._lanes.items():
+            home = scene.homes(lane)
+            cpu_s[home] = cpu_s.get(home, 0.0) + totals.cpu_s
+        return tuple(
+            HostObservation(host, machine, 1.0, cpu_s.get(host, 0.0) / seconds if seconds else 0.0)
+            for host, machine in sorted(scene.machines.items())
         )
 
     def _operator(self, operator: Operator, found: list[LaneId], scene: Scene) -> OperatorObservation:
@@ -163,6 +186,7 @@ class Totals:
             waits=scene.waits.get(name, False),
             cpu_share=min(1.0, cpu_s / busy_s) if busy_s else 0.0,
             lag=scene.lag.get(name, {}),
+            length=scene.length(service_s) if role == "operator" else 0.0,
         )
 
     def _members(self, name: str, role: Role) -> tuple[Operator, ...]:
@@ -170,7 +194,7 @@ class Totals:
 
     def _replica(self, lane: LaneId, scene: Scene, active: bool) -> ReplicaObservation:
         totals, sent = self._lanes.get(lane) or _LaneTotals(), self._sent.get(lane, _NOTHING)
-        queue = scene.state.lanes.get(lane)
+        queue, home = scene.state.lanes.get(lane), scene.homes(lane)
         return ReplicaObservation(
             lane=lane.lane,
             active=active,
@@ -180,6 +204,7 @@ class Totals:
             busy_seconds=totals.busy_s,
             received_from=dict(sent),
             dropped=totals.dropped,
+            host=-1 if home is None else home,
         )
 
     def _lane(self, lane: LaneId) -> _LaneTotals:
