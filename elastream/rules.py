@@ -61,6 +61,12 @@ MOST_CHANGES = 1024
 
 LEAST_ROWS = 50_000
 
+LB_MAX, LR_MAX = 0.3, 0.99
+"""Tuples are redirected when the load balance of an operator's lanes, or the load ratio of one, is above this (Dr-Stream, table 3)."""
+
+REDIRECT_S = 0.5
+"""Between two looks at whether tuples must be redirected."""
+
 IDLE_S = 0.5
 """With nothing to do, a turn still happens this often."""
 
@@ -112,6 +118,11 @@ def full_queue(q_size: int | None, service_s: float, interval_s: float) -> float
     if q_size is not None:
         return float(q_size)
     return interval_s / service_s if service_s > 0.0 else 0.0
+
+
+def out_of_range(lb: float, most: float) -> bool:
+    """True when the load is so uneven, or a queue so full, that tuples are redirected (Dr-Stream, equation 11)."""
+    return lb > LB_MAX or most > LR_MAX
 
 
 def compacts(changes: int, rows: int, keys: int) -> bool:

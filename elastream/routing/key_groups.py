@@ -1,7 +1,7 @@
 """Key groups: keys fall into a fixed number of groups, and lanes own groups. Who owns which is data, changed with the fewest moves."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,20 @@ def groups_of(batch: pa.RecordBatch, columns: tuple[str, ...]) -> Groups:
     """The group of every row."""
     found: Groups = (hash_columns(batch, columns) % np.uint64(KEY_GROUPS)).astype(np.int64)
     return found
+
+
+Splits = Mapping[int, Sequence[int]]
+"""Keys that are too much for one lane, by their hash: the groups to which their tuples are dealt out."""
+
+
+def groups_with_splits(batch: pa.RecordBatch, columns: tuple[str, ...], splits: Splits, turn: int) -> Groups:
+    """The same where some keys are split; the tuples of each are dealt out from `turn` on."""
+    hashes = hash_columns(batch, columns)
+    groups: Groups = (hashes % np.uint64(KEY_GROUPS)).astype(np.int64)
+    for key, among in splits.items():
+        found = np.flatnonzero(hashes == np.uint64(key))
+        groups[found] = np.asarray(among, np.int64)[(turn + np.arange(len(found))) % len(among)]
+    return groups
 
 
 def dealt_out(lanes: Sequence[int]) -> Owners:

@@ -1,6 +1,6 @@
 """Which lane each tuple goes to: a batch and the routing snapshot enter, lane numbers leave."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,8 @@ import pyarrow as pa
 from elastream.errors import OperatorFailed
 from elastream.routing.balance import balanced, balanced_one_by_one, dealt, round_robin
 from elastream.routing.hashing import hash_columns
-from elastream.routing.key_groups import Owners, dealt_out, groups_of
+from elastream.routing.key_groups import Owners, Splits, dealt_out, groups_with_splits
+from elastream.routing.redirection import redirected
 from elastream.topology import Grouping
 from elastream.topology.groupings import KEY_GROUPS
 
@@ -41,6 +42,9 @@ class Snapshot:
     owners: "Owners | None" = None
     """The lane of every key group; None: the groups are dealt out among the active lanes."""
 
+    splits: "Splits" = field(default_factory=dict)
+    """Keys that are dealt out to several key groups."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -66,8 +70,8 @@ def split(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Sende
         return {}
     if grouping.kind == "all":
         return dict.fromkeys(to.active, Part(batch))
-    if grouping.kind == "fields":
-        return _by_group(batch, groups_of(batch, grouping.columns), to)
+    if grouping.by_groups:
+        return _by_group(batch, groups_with_splits(batch, grouping.columns, to.splits, sender.turn), to)
     if len(to.active) == 1:
         if grouping.kind == "direct":
             lanes_of(grouping, batch, to, sender)
@@ -82,6 +86,9 @@ def _counts(kind: str, rows: int, to: Snapshot, turn: int) -> list[int] | None:
     """For groupings that only say how many tuples each lane gets: these numbers; None for the others."""
     if kind in ("shuffle", "none"):
         return dealt(rows, len(to.active), turn)
+    if kind == "redirection":
+        # No loads are told while the load is even.
+        return redirected(rows, to.load, to.cost, turn) if to.load else dealt(rows, len(to.active), turn)
     if kind in ("load_balancing", "least_loaded"):
         load = to.load or (0.0,) * len(to.active)
         if rows <= FEW:
@@ -127,10 +134,12 @@ def lanes_of(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Se
     match grouping.kind:
         case "shuffle" | "none":
             return _shuffle(batch.num_rows, active, sender.turn)
-        case "fields":
+        case "fields" | "redirection" if grouping.columns:
             owners = np.asarray(to.owners or dealt_out(to.active), np.int64)
-            lanes: Lanes = owners[groups_of(batch, grouping.columns)]
+            lanes: Lanes = owners[groups_with_splits(batch, grouping.columns, to.splits, sender.turn)]
             return lanes
+        case "redirection":
+            return np.repeat(active, _counts("redirection", batch.num_rows, to, sender.turn) or [])
         case "load_balancing" | "least_loaded":
             load = np.asarray(to.load or (0.0,) * len(active))
             return np.repeat(active, balanced(batch.num_rows, load, to.cost, sender.turn))

@@ -211,6 +211,19 @@ def _keyed(graph: Graph, operator: Operator) -> None:
             raise TopologyError(
                 f"{here}: has timers, and a sink chained to it would not see the same rows again; remove chain=True"
             )
+    if state.merge is not None:
+        if operator.kind is not Kind.KEYED or not callable(state.merge):
+            raise TopologyError(f"{here}: merge is a function of an operator whose function takes one key; use keyed")
+        if any(edge.grouping.kind != "redirection" for edge in graph.edges_into(operator.name)):
+            raise TopologyError(
+                f"{here}: merge is for keys that are split by load; add grouping=groupings.redirection{state.key}"
+            )
+        if state.on_timer is not None or state.event_time is not None:
+            raise TopologyError(f"{here}: a part of a key has no timers; remove merge, or on_timer and event_time")
+        if graph.chain(operator.name)[-1].kind is Kind.SINK:
+            raise TopologyError(
+                f"{here}: with merge a sink chained to it would not see the same rows again; remove chain=True"
+            )
     if state.ttl_s is not None and not state.ttl_s > 0:
         raise TopologyError(f"{here}: ttl_s must be more than 0, got {state.ttl_s}; None keeps keys for ever")
 

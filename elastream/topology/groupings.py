@@ -14,6 +14,11 @@ class Grouping:
     kind: str
     columns: tuple[str, ...] = ()
 
+    @property
+    def by_groups(self) -> bool:
+        """True when keys choose key groups, and lanes own these."""
+        return self.kind == "fields" or (self.kind == "redirection" and bool(self.columns))
+
     def __str__(self) -> str:
         return f"{self.kind}({', '.join(self.columns)})" if self.columns else self.kind
 
@@ -45,6 +50,15 @@ def fields(*columns: str) -> Grouping:
     return Grouping("fields", columns)
 
 
+def redirection(*columns: str) -> Grouping:
+    """By what waits in front of each replica, once that is uneven (Dr-Stream, algorithm 1).
+
+    Without columns: shuffle while the load is even, else to the replicas with most room. With columns: as `fields`, but whole
+    key groups go to the replicas with most room, with what waits of them and with their state.
+    """
+    return Grouping("redirection", columns)
+
+
 def partial_key(*columns: str) -> Grouping:
     """Each key has two replicas to go to; the one with less in front of it gets the tuple."""
     return Grouping("partial_key", columns)
@@ -55,5 +69,12 @@ def direct(column: str) -> Grouping:
     return Grouping("direct", (column,))
 
 
-KEYED = frozenset({"fields", "partial_key", "direct"})
-KINDS = KEYED | {"shuffle", "load_balancing", "least_loaded", "none", "all", "global", "local"}
+KINDS = frozenset({"fields", "partial_key", "direct", "redirection"}) | {
+    "shuffle",
+    "load_balancing",
+    "least_loaded",
+    "none",
+    "all",
+    "global",
+    "local",
+}

@@ -60,6 +60,9 @@ class KeyedState:
     drop_late: bool = False
     """True: a tuple that happened before the watermark is dropped, and counted as late."""
 
+    merge: Callable[..., Any] | None = None
+    """Takes a part of a key's state into the state, so that a key may be split over replicas."""
+
 
 @dataclass(frozen=True)
 class Replicas:

@@ -136,6 +136,10 @@ class Topology:
         `state.wake_at(time)` has `on_timer(key, time, state) -> iterable of dict` called when that time has come, or with
         `state.wake_at_event(time)` when the watermark has passed it: `lateness_s` behind the newest time in column `event_time`.
         Times are seconds since 1970 or datetimes, and come back as seconds.
+
+        With `grouping=groupings.redirection(key)` and `merge(key, part, state) -> iterable of dict`, a key that is too much for one
+        replica is split: other replicas serve some of its tuples from the initial state, what they make of it is given
+        to `merge`, where the key lives, and only what `merge` yields leaves. The order of such a key's tuples is not kept.
         """
         return self._add_keyed(name, Kind.KEYED, function, how)
 
@@ -232,9 +236,12 @@ class Topology:
         for word in ("key", "state"):
             if word not in how:
                 raise TopologyError(f"{kind} {name!r}: takes {word}=; write key='word', state='n long'")
-        if "grouping" in how or "chain" in how:
-            raise TopologyError(f"{kind} {name!r}: its key chooses the replica; remove grouping and chain")
         key = (how["key"],) if isinstance(how["key"], str) else tuple(how["key"])
+        grouping = how.get("grouping", groupings.fields(*key))
+        if "chain" in how or grouping not in (groupings.fields(*key), groupings.redirection(*key)):
+            raise TopologyError(
+                f"{kind} {name!r}: its key chooses the replica; remove chain, and grouping or make it redirection{key}"
+            )
         state = KeyedState(
             key,
             parse_schema(how["state"]),
@@ -244,9 +251,10 @@ class Topology:
             how.get("event_time"),
             how.get("lateness_s", 0.0),
             how.get("drop_late", False),
+            how.get("merge"),
         )
         rest: Any = {word: value for word, value in how.items() if word not in _KEYED_WORDS}
-        rest["grouping"] = groupings.fields(*key)
+        rest["grouping"] = grouping
         return self._add(name, kind, function, rest, keyed=state)
 
     def _add(
@@ -328,7 +336,7 @@ class Topology:
             )
 
 
-_KEYED_WORDS = ("key", "state", "initial", "ttl_s", "on_timer", "event_time", "lateness_s", "drop_late")
+_KEYED_WORDS = ("key", "state", "initial", "ttl_s", "on_timer", "event_time", "lateness_s", "drop_late", "merge")
 
 
 def _check_words(name: str, kind: Kind, how: Mapping[str, object]) -> None:
