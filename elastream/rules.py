@@ -64,7 +64,10 @@ LEAST_ROWS = 50_000
 LB_MAX, LR_MAX = 0.3, 0.99
 """Tuples are redirected when the load balance of an operator's lanes, or the load ratio of one, is above this (Dr-Stream, table 3)."""
 
-REDIRECT_S = 0.5
+FULL_S = 1.0
+"""A queue without a bound is full when a replica needs longer than this to serve it: its load ratio is 1."""
+
+REDIRECT_S = 0.25
 """Between two looks at whether tuples must be redirected."""
 
 IDLE_S = 0.5
@@ -113,11 +116,11 @@ def rest(turn_s: float) -> float:
     return min(turn_s * (1.0 / TURN_SHARE - 1.0), LONGEST_REST_S)
 
 
-def full_queue(q_size: int | None, service_s: float, interval_s: float) -> float:
-    """How many tuples in front of a replica count as a full queue: its bound, or what it serves in an interval; 0: not known."""
+def full_queue(q_size: int | None, service_s: float) -> float:
+    """How many tuples in front of a replica count as a full queue: its bound, or what it serves in a second; 0: not known."""
     if q_size is not None:
         return float(q_size)
-    return interval_s / service_s if service_s > 0.0 else 0.0
+    return FULL_S / service_s if service_s > 0.0 else 0.0
 
 
 def out_of_range(lb: float, most: float) -> bool:

@@ -305,7 +305,7 @@ def test_a_function_that_never_gives_what_it_declared_stops_the_run(tmp_path: Pa
         ({"state": "word long", "initial": {}}, "keyed 'count': state column 'word'"),
         ({"initial": {"m": 0}}, "keyed 'count': initial has 'm', which is no state column; there are n"),
         ({"ttl_s": 0}, "keyed 'count': ttl_s must be more than 0, got 0"),
-        ({"chain": True}, "keyed 'count': its key chooses the replica; remove grouping and chain"),
+        ({"chain": True}, "keyed 'count': its key chooses the replica; remove chain, and grouping"),
         ({"kee": 1}, "keyed 'count': takes no 'kee'; did you mean 'key'?"),
     ],
 )

@@ -81,7 +81,7 @@ class OperatorObservation:
     cpu_share: float = 0.0
     """The share of their busy time in which its replicas used a core."""
     length: float = 0.0
-    """Tuples in front of a replica that count as a full queue: its bound, or what it serves in an interval; 0: not known."""
+    """Tuples in front of a replica that count as a full queue: its bound, or what it serves in a second; 0: not known."""
     lag: dict[str, int] = field(default_factory=dict)
     """For a source in parts, such as a topic's partitions: tuples that were there, not read, at the end of the tick before."""
 

@@ -118,7 +118,7 @@ def assemble(
         columns = {name: KeyedColumns.decode(text).state.names for name, text in states.items()}
         program = Program(graph, settings, store.uri, base_id(store), columns, appends=store.appends)
         estimates = Estimates(base.state.estimates)
-        loads = LaneLoads(graph, base.state, plan.td_s)
+        loads = LaneLoads(graph, base.state, estimates, plan.td_s, settings.q_size)
         planner = Planner(graph, settings, base.state, estimates, loads)
         connected = connect(Parts(program, store, base.state, estimates, planner, loads)) if connect else None
 
@@ -134,7 +134,7 @@ def assemble(
                 connected.lag() if connected else {},
                 {host: f"{seats.machine}/{seats.executor}" for host, seats in planner.roster.hosts.items()},
                 planner.roster.home,
-                lambda service_s: rules.full_queue(settings.q_size, service_s, plan.td_s),
+                lambda service_s: rules.full_queue(settings.q_size, service_s),
             )
 
         observer = RunObserver(graph, loads, plan.td_s, clock, scene)
@@ -155,6 +155,7 @@ def assemble(
             time_for_s=plan.benchmark_s if policy is not None else 0.0,
         )
         observer.state_moves = lambda: loop.mover.receipts
+        observer.redirections = lambda: loop.redirector.records
         if policy is not None:
             observer.control = ControlLoop(
                 EnginePlant(observer, life.resize, loop.mover.place),

@@ -14,7 +14,7 @@ from elastream.lanes.segments import Appended, SchemaId, Slice
 from elastream.lanes.state import GroupWhole, StateChange
 from elastream.lanes.state_log import Change
 
-VERSION = 5
+VERSION = 6
 """Both sides are of one installation, but a cluster may have an old one on some machine."""
 
 
@@ -35,7 +35,7 @@ class LaneRows(NamedTuple):
     """How many tuples of the lane were consumed before them."""
     slices: list[Slice]
     groups: tuple[int, ...] = ()
-    """The key groups of the lane, where keys are woken."""
+    """The key groups of the lane, where keys are woken or may be split."""
 
 
 class LaneWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="lane"):
@@ -132,6 +132,8 @@ class Routing(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="routi
 
     sizes: dict[str, int] = {}
     owners: dict[str, list[int]] = {}
+    splits: dict[str, dict[int, list[int]]] = {}
+    """Per operator, keys by their hash that are dealt out to several key groups."""
 
 
 class Works(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="works"):
@@ -173,6 +175,8 @@ class LaneReceipt(msgspec.Struct, array_like=True, gc=False):
     """When the newest of the tuples happened, where they say so."""
     timers: tuple[float | None, float | None] | None = None
     """When a key of the lane is to be woken next, by the clock and by the watermark; None when that was not looked at."""
+    hot: list[tuple[int, int]] = []
+    """Keys that were much of what was served, where keys may be split: their hash, and how many tuples."""
 
 
 class SourceReceipt(NamedTuple):
@@ -200,7 +204,7 @@ class Problem(NamedTuple):
 
 
 class GroupFacts(NamedTuple):
-    """What a key group amounts to in a host. The checksum does not depend on the order of the keys."""
+    """What a key group amounts to in a host."""
 
     group: int
     keys: int

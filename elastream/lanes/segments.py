@@ -26,6 +26,10 @@ STATE = "/state"
 """Behind the name of an operator: what it remembers, among what is written for lanes. No operator has such a name."""
 
 
+PARTS = "/parts"
+"""Likewise: parts of the states of keys that are split, on their way to the lanes in which these keys live."""
+
+
 class LaneId(NamedTuple):
     """Which replica of which operator."""
 

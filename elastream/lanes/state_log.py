@@ -96,6 +96,10 @@ class StateLog:
             if change.number >= number and not wanted.isdisjoint(found):
                 yield change
 
+    def rows_since(self, number: int) -> int:
+        """Of the changes from a number on."""
+        return sum(change.slice.rows for change in reversed(self.changes) if change.number >= number)
+
     def slices(self) -> Iterator[Slice]:
         for change in self.changes:
             yield change.slice

@@ -3,6 +3,7 @@
 A replica's load ratio is what waits in front of it over the length of its queue (equation 5); its room is the rest of that queue.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -85,3 +86,21 @@ def redirected_groups(
         load[taker] += slow[taker] * demand[best]
         result[best] = taker
     return result
+
+
+def split_among(
+    home: int, weight: float, mean: float, owners: Owners, demand: Sequence[float], lanes: int
+) -> list[int]:
+    """The key groups to which a heavy key is dealt out: its own, and one in each of the least loaded other lanes.
+
+    `weight` of the key and `mean` of a lane are in one unit; in every lane the lightest group is taken.
+    """
+    load = [0.0] * lanes
+    lightest: dict[int, int] = {}
+    for group, lane in enumerate(owners):
+        load[lane] += demand[group]
+        if lane not in lightest or demand[group] < demand[lightest[lane]]:
+            lightest[lane] = group
+    others = sorted((lane for lane in lightest if lane != owners[home]), key=lambda lane: (load[lane], lane))
+    ways = min(len(others) + 1, math.ceil(weight / mean))
+    return [home, *(lightest[lane] for lane in others[: ways - 1])]

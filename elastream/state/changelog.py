@@ -25,9 +25,17 @@ def to_batch(changes: Iterable[Change]) -> tuple[pa.RecordBatch, Runs]:
 
 def changes_in(batch: pa.RecordBatch, piece: Slice, groups: frozenset[int]) -> Iterator[Change]:
     """The changes of some groups in a batch that was read for this slice."""
+    runs: list[tuple[int, int, int]] = []
     at = 0
     for group, rows in cut(piece.runs, piece.first, piece.rows):
         if group in groups:
-            keys, records = (batch.column(place).slice(at, rows).to_pylist() for place in (0, 1))
-            yield from ((group, key, record) for key, record in zip(keys, records, strict=True))
+            runs.append((group, at, at + rows))
         at += rows
+    if not runs:
+        return
+    first, stop = runs[0][1], runs[-1][2]
+    # One long list is quicker made than many short ones.
+    keys, records = (batch.column(place).slice(first, stop - first).to_pylist() for place in (0, 1))
+    for group, begin, end in runs:
+        for row in range(begin - first, end - first):
+            yield group, keys[row], records[row]

@@ -11,6 +11,9 @@ from elastream.state.records import RecordCodec
 from elastream.state.store import CLOCK, WATERMARK, Facts, StateStore
 from elastream.state.store import Change as KeyChange
 
+MOST_TOGETHER = 100_000
+"""Keys that are learned in one change of the store: of those that changed often, only the newest is written."""
+
 Read = Callable[[Slice], pa.RecordBatch]
 
 
@@ -39,9 +42,19 @@ class HostState:
                 records[group].append((key, record))
         for group, found in records.items():
             self.store.replace_group(operator, group, found)
+        newest: dict[tuple[int, bytes], bytes | None] = {}
         for change in changes:
             wanted = frozenset(group for group, number in since.items() if number <= change.number)
-            self.store.write(operator, changes_in(read(change.slice), change.slice, wanted))
+            newest.update(((group, key), r) for group, key, r in changes_in(read(change.slice), change.slice, wanted))
+            if len(newest) >= MOST_TOGETHER:
+                self._write(operator, newest)
+                newest = {}
+        self._write(operator, newest)
+
+    def _write(self, operator: str, newest: dict[tuple[int, bytes], bytes | None]) -> None:
+        """In the order of the store: neighbours lie on one page."""
+        if newest:
+            self.store.write(operator, ((group, key, newest[group, key]) for group, key in sorted(newest)))
 
     def first_timers(self, operator: str, groups: Sequence[int]) -> tuple[float | None, float | None]:
         """When a key of some groups is to be woken next, by the clock and by the watermark; None: never."""

@@ -11,6 +11,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,7 +49,7 @@ Change = tuple[int, bytes, bytes | None]
 
 
 class Facts(NamedTuple):
-    """What a key group amounts to. The checksum does not depend on the order."""
+    """What a key group amounts to."""
 
     keys: int
     size: int
@@ -158,13 +159,13 @@ class StateStore:
             return list(_of_group(cursor, group))
 
     def facts(self, operator: str, group: int) -> Facts:
-        keys = size = checksum = 0
-        for key, record in self.group(operator, group):
-            keys += 1
-            size += len(key) + len(record)
-            # With the length, for where a key ends counts too.
-            checksum += zlib.crc32(record, zlib.crc32(key) ^ len(key))
-        return Facts(keys, size, checksum)
+        """Of all bytes of a group in their order, which is the same in every host. MessagePack says itself where it ends."""
+        with self._env.begin(db=self._tables[operator]) as transaction, transaction.cursor() as cursor:
+            found = cursor.set_range(bytes([group]))
+            pairs = list(takewhile(lambda pair: pair[0][0] == group, cursor)) if found else []
+        together = b"".join(chain.from_iterable(pairs))
+        # Every key has its group in front of it.
+        return Facts(len(pairs), len(together) - len(pairs), zlib.crc32(together))
 
     def close(self) -> None:
         self._env.close()

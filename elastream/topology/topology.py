@@ -51,6 +51,7 @@ class KeyedOptions(OperatorOptions, total=False):
     event_time: str | None
     lateness_s: float
     drop_late: bool
+    merge: Function | None
 
 
 class WindowOptions(TypedDict, total=False):

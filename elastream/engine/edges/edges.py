@@ -138,7 +138,7 @@ class SparkEdges:
         return EdgeRouting(
             self._state.entry,
             wall_s,
-            Routing(dict(self._state.sizes), dict(self._state.owners)),
+            Routing(dict(self._state.sizes), dict(self._state.owners), self._planner.loads.splits),
             self._state.entry,
             queued,
             {head: found for head in heads if (found := self._planner.loads_of(head))},

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Protocol
 
-from elastream.control import ControlLoop, Observation, StateMoved
+from elastream.control import ControlLoop, Observation, Redirected, StateMoved
 from elastream.engine.clock import Clock
 from elastream.engine.measure.totals import Measurements, Scene
 from elastream.engine.tick.lane_loads import LaneLoads
@@ -37,6 +37,8 @@ class RunObserver:
         self.control: ControlLoop | None = None
         self.state_moves: Callable[[], Iterable[StateMoved]] = list
         """Receipts of states that moved, the newest last."""
+        self.redirections: Callable[[], Iterable[Redirected]] = list
+        """Of a run, the newest last."""
         self._told = 0
 
     def add(self, tick: Tick) -> None:
@@ -67,6 +69,10 @@ class RunObserver:
         moves = tuple(moved for moved in self.state_moves() if moved.number > self._told)
         if moves:
             observation, self._told = replace(observation, state_moves=moves), moves[-1].number
+        began_s = observation.ended_s - observation.seconds
+        redirections = tuple(one for one in self.redirections() if began_s < one.at_s <= observation.ended_s)
+        if redirections:
+            observation = replace(observation, redirections=redirections)
         self._learned_s = self._clock.now()
         self._loads.learn(observation)
         return observation

@@ -20,6 +20,10 @@ class ReceiptCheck:
         self._targets: dict[str, set[str]] = {
             head.name: {edge.target for edge in graph.edges_leaving(head.name)} | {DEAD_LETTERS} for head in heads
         }
+        for head in heads:
+            if head.keyed is not None and head.keyed.merge is not None:
+                # Parts of the states of split keys.
+                self._targets[head.name].add(head.name)
 
     def problem(self, work: UnderWay, receipt: Receipt) -> str | None:
         """Why this cannot be what came of that work; None when it can."""

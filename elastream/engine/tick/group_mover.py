@@ -6,9 +6,9 @@ lives in another host, its state is transferred first.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from elastream.control import StateMoved
+from elastream.control import Move, StateMoved
 from elastream.engine.tick.roster import Roster
 from elastream.engine.tick.state_keeper import StateKeeper
 from elastream.engine.tick.timers import LaneTimers
@@ -75,7 +75,26 @@ class GroupMover:
         homes = [self._roster.settled(LaneId(operator, lane)) for lane in range(max(size, max(owners) + 1))]
         wanted = rebalanced(owners, size, lambda giver, taker: homes[giver] is homes[taker])
         self._wanted[operator] = wanted
-        if moves(owners, wanted):
+        self._open_receipt(operator, now, wall_s)
+
+    def is_moving(self, operator: str) -> bool:
+        """True while some of its groups are not where they shall be."""
+        return operator in self._wanted
+
+    def redirect(self, operator: str, wanted: Owners, now: float, wall_s: float) -> None:
+        """Its groups shall be owned so, because of load."""
+        self._wanted[operator] = wanted
+        if operator in self._keeper.operators:
+            self._open_receipt(operator, now, wall_s)
+
+    def place(self, moves: Iterable[Move]) -> None:
+        """Lanes live in these hosts from now on; those that remember something follow one after another."""
+        for move in moves:
+            self._roster.pin(LaneId(move.operator, move.lane), move.after)
+
+    def _open_receipt(self, operator: str, now: float, wall_s: float) -> None:
+        size = self._state.sizes[operator]
+        if moves(self._state.owners[operator], self._wanted[operator]):
             self._receipts.setdefault(operator, StateMoved(operator, size, wall_s, took_ms=-now * 1e3)).replicas = size
 
     def step(self, now: float) -> tuple[GroupMoves, list[LaneId]]:
@@ -116,14 +135,23 @@ class GroupMover:
             homes = {lane: home for lane in lanes if (home := self._roster.home(lane)) is not None}
             if len(homes) < len(lanes) or any(map(self.transfers.gives, lanes)) or operator in self._wanted:
                 continue
+            pinned = next((lane for lane in lanes if self._roster.pins.get(lane, homes[lane]) != homes[lane]), None)
+            if pinned is not None:
+                self._send_home(pinned, homes[pinned], self._roster.pins[pinned])
+                continue
             counts = {host: 0 for host, seats in self._roster.hosts.items() if not seats.alone}
             for home in homes.values():
                 counts[home] = counts.get(home, 0) + 1
             fullest, emptiest = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
             if counts[fullest] - counts[emptiest] > 1:
-                lane = min(lane for lane, home in homes.items() if home == fullest)
-                if self._keeper.prepare(lane):
-                    self.transfers.begin(tuple(self._keeper.groups_of(lane)), lane, lane, fullest, emptiest)
+                free = [lane for lane, home in homes.items() if home == fullest and lane not in self._roster.pins]
+                if free:
+                    self._send_home(min(free), fullest, emptiest)
+
+    def _send_home(self, lane: LaneId, from_host: int, to_host: int) -> None:
+        """A lane that remembers something moves, with all of it."""
+        if self._keeper.prepare(lane):
+            self.transfers.begin(tuple(self._keeper.groups_of(lane)), lane, lane, from_host, to_host)
 
     def _transfer(self, operator: str, left: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Of the groups that shall move, those whose state is where it is needed; the others are sent for."""

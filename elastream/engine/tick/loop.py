@@ -23,6 +23,7 @@ from elastream.engine.tick.life import Phase, RunLife
 from elastream.engine.tick.merge import ReceiptMerger, TickResult, first_problem
 from elastream.engine.tick.planner import NextWorks, Planner, UnderWay
 from elastream.engine.tick.ports import EdgeBatch, Edges, Observer, Tick
+from elastream.engine.tick.redirector import Redirector
 from elastream.engine.tick.roster import Seats
 from elastream.engine.tick.run_base import RunBase
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
@@ -79,6 +80,7 @@ class TickLoop:
         self._merger = ReceiptMerger(graph, settings)
         self._check = ReceiptCheck(graph, base.state)
         self.mover = GroupMover(base.state, planner.is_free, planner.roster, planner.keeper, planner.timers)
+        self.redirector = Redirector(graph, base.state, self.mover, planner.loads)
         self._letters = LetterBounds(base.store, settings)
         self._hosts = hosts
         self._observer = observer
@@ -147,13 +149,15 @@ class TickLoop:
         for receipt in receipts:
             self._estimates.learn(receipt)
         self._free(said, applied, began)
+        self.redirector.hear(result)
+        split = self._redirect(began)
         moved = self._move_groups(resized, began)
         marks = self._advance_watermarks(receipts)
         planned = self._plan(began)
         self._write(entry, applied, planned, result, moved, marks)
         for batch in batches:
             batch.committed()
-        self._send(planned, bool(resized or moved))
+        self._send(planned, bool(resized or moved or split))
         if entry is not None:
             self._measure(entry, result)
         if self.life.phase is Phase.RUNNING:
@@ -186,7 +190,7 @@ class TickLoop:
                 self._planner.came(Seats(event.host, event.incarnation, event.pid, event.machine, event.executor))
                 self._base.cleanup.host_came(event.incarnation)
                 self._hosts.send(event.host, Welcome(self._state.schemas))
-                self._hosts.send(event.host, Routing(self._state.sizes, self._state.owners))
+                self._hosts.send(event.host, self._routing())
             elif isinstance(event, HostWent):
                 self._host_went(event, said, now)
             else:
@@ -274,6 +278,12 @@ class TickLoop:
         if applied is not None:
             self._planner.filled(applied.filled, now)
 
+    def _redirect(self, now: float) -> bool:
+        """Tuples, key groups and keys go to replicas with more room; True when senders must be told."""
+        if not self.redirector or self.life.phase is not Phase.RUNNING:
+            return False
+        return self.redirector.look(now, self._clock.wall_s())
+
     def _move_groups(self, resized: dict[str, int], now: float) -> GroupMoves:
         """Keys follow the replicas."""
         for operator in resized:
@@ -330,10 +340,13 @@ class TickLoop:
     def _send(self, planned: NextWorks, rerouted: bool) -> None:
         if rerouted:
             for host in self._planner.roster.hosts:
-                self._hosts.send(host, Routing(self._state.sizes, self._state.owners))
+                self._hosts.send(host, self._routing())
         for host, works in planned.works.items():
             self._hosts.send(host, Works(works))
             self.works += len(works)
+
+    def _routing(self) -> Routing:
+        return Routing(self._state.sizes, self._state.owners, self._planner.loads.splits)
 
     def _measure(self, entry: Entry, result: TickResult) -> None:
         wall_s = entry.at_s

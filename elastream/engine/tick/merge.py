@@ -84,7 +84,9 @@ class ReceiptMerger:
             rows = piece.slice.rows
             if piece.operator != DEAD_LETTERS:
                 _of(result.counts, piece.operator).received += rows
-                result.sent.setdefault(LaneId(piece.operator, piece.lane), Counter())[head] += rows
+                if piece.operator != head:
+                    # Parts of the states of split keys come from nobody else.
+                    result.sent.setdefault(LaneId(piece.operator, piece.lane), Counter())[head] += rows
                 given += rows
         result.appended += appended
         # A tuple enters when a source makes it, or when an operator gives more than it took; it finishes at a sink or an

@@ -7,7 +7,7 @@ from elastream.engine.worker.context import encoded_schemas, schemas_of
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.errors import SettingError
 from elastream.lanes.counts import OperatorCounts
-from elastream.lanes.segments import decode_schema
+from elastream.lanes.segments import PARTS, decode_schema
 from elastream.lanes.state import Entry, LedgerState
 from elastream.routing import hashing
 from elastream.routing.key_groups import dealt_out
@@ -62,7 +62,7 @@ def _refuse_changes(graph: Graph, state: LedgerState, discard: tuple[str, ...], 
         if was != now:
             raise SettingError(f"{waiting}, which is an {now} now; {way_out}")
         for schema in {piece.schema for queue in state.lanes_of(name).values() for piece in queue.slices}:
-            if schema != expected[name]:
+            if schema not in (expected[name], expected.get(name + PARTS)):
                 before, after = decode_schema(state.schemas[schema]), stored(graph.input_schema(name))
                 raise SettingError(
                     f"{waiting} with columns {columns(before)}, and now it takes {columns(after)}; {way_out}"

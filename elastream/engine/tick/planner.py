@@ -64,7 +64,7 @@ class Planner:
         self._settings = settings
         self._state = state
         self._estimates = estimates
-        self._loads = loads
+        self.loads = loads
         self.headroom = Headroom(graph, settings, state, estimates)
         self.roster = Roster()
         self.keeper = StateKeeper(graph, state, self.roster, settings.ring_s)
@@ -89,6 +89,10 @@ class Planner:
             head.name: [e.target for e in graph.edges_leaving(head.name) if e.grouping.kind == "partial_key"]
             for head in (*graph.sources, *graph.served)
         }
+        self._grouped = frozenset(
+            o.name for o in graph.served if o.keyed is not None and (o.keyed.on_timer or o.keyed.merge)
+        )
+        """Operators whose works must know the key groups of their lanes."""
         self._hints: dict[str, bool] = {
             o.name: all(member.waits for member in graph.chain(o.name)) for o in graph.served
         }
@@ -315,7 +319,8 @@ class Planner:
 
     def _lane_rows(self, lane: LaneId, rows: int) -> LaneRows:
         queue = self._state.queue(lane)
-        return LaneRows(lane.lane, queue.consumed, list(queue.peek(rows)), self.timers.groups_of(lane))
+        groups = tuple(self.keeper.groups_of(lane)) if lane.operator in self._grouped else ()
+        return LaneRows(lane.lane, queue.consumed, list(queue.peek(rows)), groups)
 
     def _rows(self, lane: LaneId) -> int:
         """How many tuples of a lane to serve next; 0 when those behind it have no room."""
@@ -361,7 +366,7 @@ class Planner:
 
     def loads_of(self, head: str) -> list[Loads]:
         """For the edges that leave a chain and are routed by load."""
-        return self._loads.for_sender(head, self._senders(head)) if self._loads else []
+        return self.loads.for_sender(head, self._senders(head)) if self.loads else []
 
     def queued(self, head: str) -> dict[str, list[int]]:
         """Per target behind a chain that wants to know, how many tuples wait in its active lanes."""
@@ -377,12 +382,12 @@ class Planner:
 
     def _senders(self, head: str) -> Counter[str]:
         """Works under way that send to the same targets."""
-        wanted = set(self._loads.targets_of(head))
+        wanted = set(self.loads.targets_of(head))
         senders: Counter[str] = Counter()
         if wanted:
             for known in self.under_way.values():
                 if known.operator:
-                    senders.update(wanted.intersection(self._loads.targets_of(known.operator)))
+                    senders.update(wanted.intersection(self.loads.targets_of(known.operator)))
         return senders
 
     def _schedule(self, lane: LaneId, now: float) -> None:

@@ -37,6 +37,8 @@ class Roster:
         """Operators whose lanes remember something: they do not move to where there is room."""
         self.prefer: Callable[[LaneId], int | None] = lambda lane: None
         """The host in which such a lane finds most of what it needs."""
+        self.pins: dict[LaneId, int] = {}
+        """Lanes that a policy has given a host: they stay there as long as it lives."""
 
     def came(self, seats: Seats) -> None:
         self.hosts[seats.host] = seats
@@ -44,6 +46,7 @@ class Roster:
     def went(self, host: int) -> Seats | None:
         for lane in [lane for lane, home in self._homes.items() if home == host]:
             self._leave(lane)
+        self.pins = {lane: pin for lane, pin in self.pins.items() if pin != host}
         return self.hosts.pop(host, None)
 
     def home(self, lane: LaneId) -> int | None:
@@ -53,11 +56,18 @@ class Roster:
         """The home of a lane that remembers something and moves only when it must; None while there is no host."""
         home = self.hosts.get(self._homes.get(lane, -1))
         if home is None and self.hosts:
-            known = self.prefer(lane)
+            known = self.pins.get(lane, self.prefer(lane))
             home = self.hosts[known] if known is not None else self._best(lane.operator)
             if home is not None:
                 self._moved(lane, home)
         return home
+
+    def pin(self, lane: LaneId, host: int) -> None:
+        """Have a lane live in a host. One that remembers something follows when its state is there."""
+        if host in self.hosts:
+            self.pins[lane] = host
+            if lane.operator not in self.settlers or lane not in self._homes:
+                self._moved(lane, self.hosts[host])
 
     def move(self, lane: LaneId, host: int) -> None:
         if host in self.hosts:
@@ -72,7 +82,7 @@ class Roster:
                 return None
         if not computes:
             return self._moved(lane, home) if len(home.works) < rules.MOST_WAITING else None
-        if home.computing:
+        if home.computing and lane not in self.pins:
             idle = next((seats for seats in self.hosts.values() if not seats.computing and not seats.alone), None)
             if idle is not None:
                 home = idle
@@ -121,7 +131,7 @@ class Roster:
             for lane in found:
                 if lane not in self._homes:
                     self._moved(lane, self.hosts[min(self.hosts, key=lambda host: self._crowd(operator, host))])
-            self._even_out(operator, found)
+            self._even_out(operator, [lane for lane in found if lane not in self.pins])
 
     def _even_out(self, operator: str, lanes: list[LaneId]) -> None:
         while True:
@@ -130,7 +140,9 @@ class Roster:
             if self._shares[operator, fullest] - self._shares[operator, emptiest] <= 1:
                 return
             # The first lanes are the active ones.
-            lane = next(lane for lane in lanes if self._homes[lane] == fullest)
+            lane = next((lane for lane in lanes if self._homes[lane] == fullest), None)
+            if lane is None:
+                return
             self._moved(lane, self.hosts[emptiest])
 
     def _best(self, operator: str) -> Seats | None:

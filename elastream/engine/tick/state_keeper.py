@@ -104,7 +104,7 @@ class StateKeeper:
                 unknown.append(group)
             else:
                 self._live[lane.operator, group] = home.host
-        for some in self.portions(lane.operator, unknown):
+        for some in self.portions(lane.operator, unknown, home.host):
             self.ask(StateTask(Task.LOAD, lane.operator, some, home.host, lane))
         return not unknown
 
@@ -185,14 +185,21 @@ class StateKeeper:
         self._tasks.append(task)
         return True
 
-    def portions(self, operator: str, groups: Iterable[int]) -> list[tuple[int, ...]]:
-        """So many groups together that learning them takes no longer than a short work."""
+    def portions(self, operator: str, groups: Iterable[int], host: int | None = None) -> list[tuple[int, ...]]:
+        """So many groups together that learning them, in a host that may know some, takes no longer than a short work."""
         log = self._state.logs[operator]
         found: list[tuple[int, ...]] = []
         some: list[int] = []
+        behind: dict[int, float] = {}
+        """Rows of changes per group, from a number on."""
         keys = 0.0
         for group in groups:
-            size = log.whole(group).keys + log.rows / KEY_GROUPS
+            whole = log.whole(group)
+            known = self._copies.get((operator, group), {}).get(host, -1) if host is not None else -1
+            since = known if known >= whole.since else log.changes[0].number if log.changes else 0
+            if since not in behind:
+                behind[since] = log.rows_since(since) / KEY_GROUPS
+            size = behind[since] + (0 if known >= whole.since else whole.keys)
             if some and keys + size > rules.PORTION_KEYS:
                 found.append(tuple(some))
                 some, keys = [], 0.0
@@ -265,7 +272,7 @@ class StateKeeper:
                 and self._has_log(operator, group)
                 and self._copies.get((operator, group), {}).get(neighbour, -1) <= log.last_change(group)
             ]
-            for some in self.portions(operator, behind):
+            for some in self.portions(operator, behind, neighbour):
                 self.ask(StateTask(Task.COPY, operator, some, neighbour))
 
 

@@ -49,12 +49,6 @@ class LaneTimers:
     def watermark_s(self, operator: str) -> float:
         return math.inf if operator in self._ended else self._state.watermarks.get(operator, -math.inf)
 
-    def groups_of(self, lane: LaneId) -> tuple[int, ...]:
-        """The key groups that a work of a lane shall look through for keys to be woken."""
-        if lane.operator not in self._timed:
-            return ()
-        return tuple(group for group, owner in enumerate(self._state.owners[lane.operator]) if owner == lane.lane)
-
     def hear(self, receipts: Iterable[LaneReceipt]) -> None:
         """Receipts of works that are done."""
         for receipt in receipts:

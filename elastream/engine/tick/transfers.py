@@ -63,7 +63,7 @@ class Transfers:
         return any(transfer.giver == lane for transfer in self._under_way)
 
     def begin(self, groups: tuple[int, ...], giver: LaneId, taker: LaneId, from_host: int, to_host: int) -> None:
-        portions = self._keeper.portions(giver.operator, groups)
+        portions = self._keeper.portions(giver.operator, groups, to_host)
         copies = [StateTask(Task.COPY, giver.operator, some, to_host) for some in portions]
         self._under_way.append(Transfer(giver.operator, groups, giver, taker, from_host, to_host, waiting=copies))
 

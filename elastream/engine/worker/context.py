@@ -10,9 +10,10 @@ from elastream.engine.worker.dead_letters import DEAD_LETTER_SCHEMA, DEAD_LETTER
 from elastream.engine.worker.functions import Made, apply
 from elastream.engine.worker.keyed import apply_keyed
 from elastream.engine.worker.program import Program
+from elastream.engine.worker.split_keys import parts_schema
 from elastream.errors import BaseUnusable, OperatorFailed
 from elastream.lanes.segment_files import BatchCache, SegmentReader, SegmentWriter
-from elastream.lanes.segments import STATE, SchemaId, Slice, decode_schema, encode_schema, schema_id
+from elastream.lanes.segments import PARTS, STATE, SchemaId, Slice, decode_schema, encode_schema, schema_id
 from elastream.lanes.store import Store
 from elastream.state.changelog import SCHEMA as CHANGES
 from elastream.state.host_state import HostState, StateChanges
@@ -142,6 +143,9 @@ def schemas_of(graph: Graph) -> tuple[dict[str, SchemaId], dict[SchemaId, pa.Sch
     }
     found[DEAD_LETTERS] = stored(DEAD_LETTER_SCHEMA)
     found |= {operator.name + STATE: CHANGES for operator in graph.operators if operator.keyed is not None}
+    for operator in graph.operators:
+        if operator.keyed is not None and operator.keyed.merge is not None:
+            found[operator.name + PARTS] = parts_schema(operator.keyed, graph.input_schema(operator.name))
     ids: dict[str, SchemaId] = {name: schema_id(schema) for name, schema in found.items()}
     return ids, {ids[name]: schema for name, schema in found.items()}
 

@@ -26,11 +26,11 @@ Changed = dict[Key, bytes | None]
 
 def apply_keyed(operator: Operator, batch: pa.RecordBatch, state: StateChanges) -> Made:
     """Run the function on some tuples of many keys; `state` knows afterwards what changed."""
-    batch, failures = _without_bad_keys(operator, batch)
+    batch, failures = without_bad_keys(operator, batch)
     if not batch.num_rows:
         return Made([], failures)
     if operator.kind is Kind.KEYED:
-        made = _by_key(operator, batch, state)
+        made = by_key(operator, batch, state)
     else:
         made, wrong = _halved(operator, batch, state)
         if wrong is not None and not made.rows and len(made.failures) == batch.num_rows > 1:
@@ -39,7 +39,7 @@ def apply_keyed(operator: Operator, batch: pa.RecordBatch, state: StateChanges) 
     return made
 
 
-def _without_bad_keys(operator: Operator, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Failure]]:
+def without_bad_keys(operator: Operator, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Failure]]:
     """Nothing can be remembered of a key that is null or not a number: such a number is not even equal to itself."""
     assert operator.keyed is not None
     good: Any = None
@@ -67,23 +67,25 @@ def _without_bad_keys(operator: Operator, batch: pa.RecordBatch) -> tuple[pa.Rec
 # -- a function of a key
 
 
-def _by_key(operator: Operator, batch: pa.RecordBatch, state: StateChanges) -> Made:
+def by_key(operator: Operator, batch: pa.RecordBatch, state: StateChanges) -> Made:
     """All rows of a key in one call; when that raises, or gives what was not declared, row by row."""
-    run = _KeyRun(operator, batch, state)
+    run = KeyRun(operator, batch, state)
     out, parents = run.together()
     try:
         columns = columns_of(operator, out)
     except NotDeclared:
         # Which key it was is not known: nothing of this has happened.
-        run = _KeyRun(operator, batch, state)
+        run = KeyRun(operator, batch, state)
         out, parents = run.one_by_one(run.places)
         columns = columns_of(operator, out)
     state.update(run.changed)
     return Made([given_rows(operator, columns, batch, parents)], run.failures)
 
 
-class _KeyRun:
-    def __init__(self, operator: Operator, batch: pa.RecordBatch, state: StateChanges) -> None:
+class KeyRun:
+    """A function of a key on a batch: the rows of every key, and what is known of it; `blank`: as if nothing were."""
+
+    def __init__(self, operator: Operator, batch: pa.RecordBatch, state: StateChanges, *, blank: bool = False) -> None:
         assert operator.keyed is not None and operator.function is not None
         self._operator = operator
         self._function: Callable[..., Any] = operator.function
@@ -96,7 +98,7 @@ class _KeyRun:
         values = [batch.column(name).to_pylist() for name in names]
         self.places: dict[Key, list[int]] = {}
         """Per key, its rows."""
-        self._keys: dict[Key, Any] = {}
+        self.keys: dict[Key, Any] = {}
         groups = groups_of(batch, names).tolist()
         alone = len(names) == 1
         key_bytes = self._codec.key_bytes
@@ -105,10 +107,11 @@ class _KeyRun:
             found = self.places.get(place)
             if found is None:
                 self.places[place] = [row]
-                self._keys[place] = key[0] if alone else key
+                self.keys[place] = key[0] if alone else key
             else:
                 found.append(row)
-        self._known = dict(zip(self.places, state.get_many(list(self.places)), strict=True))
+        known: list[bytes | None] = [None] * len(self.places) if blank else state.get_many(list(self.places))
+        self.known = dict(zip(self.places, known, strict=True))
 
     def together(self) -> tuple[list[Any], list[int]]:
         """What was made, and for each the row it was made of."""
@@ -151,9 +154,9 @@ class _KeyRun:
         return out, parents
 
     def _call(self, place: Key, rows: list[int]) -> list[Any]:
-        before = self.changed[place] if place in self.changed else self._known[place]
+        before = self.changed[place] if place in self.changed else self.known[place]
         record: KeyRecord = self._codec.new() if before is None else self._codec.record_of(before, self._now_s)
-        made = list(self._function(self._keys[place], [dict(self._rows[row]) for row in rows], record) or ())
+        made = list(self._function(self.keys[place], [dict(self._rows[row]) for row in rows], record) or ())
         after = self._codec.bytes_of(record, self._now_s)
         if after != before:
             self.changed[place] = after

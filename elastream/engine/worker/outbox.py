@@ -8,9 +8,10 @@ from elastream.engine.messages import Loads, Routing
 from elastream.engine.worker.context import WorkerContext
 from elastream.lanes.runs import Runs, packed
 from elastream.lanes.segment_files import Written
-from elastream.lanes.segments import STATE, LaneId
+from elastream.lanes.segments import PARTS, STATE, LaneId
 from elastream.routing import Sender, Snapshot, split
 from elastream.topology import Edge
+from elastream.topology.groupings import fields
 
 
 class Outbox:
@@ -34,6 +35,14 @@ class Outbox:
         lane = LaneId(operator + STATE, 0)
         self.put(lane, batch)
         self._runs[lane] = runs
+
+    def put_parts(self, operator: str, batch: pa.RecordBatch, key: tuple[str, ...]) -> None:
+        """Parts of the states of split keys go where the keys live."""
+        owners = self._routing.owners[operator]
+        for number, part in split(fields(*key), batch, Snapshot((0,), owners=owners), Sender()).items():
+            lane = LaneId(operator + PARTS, number)
+            self.put(lane, part.rows)
+            self._runs[lane] = self._runs.get(lane, b"") + packed(part.runs)
 
     def route(self, edge: Edge, batch: pa.RecordBatch, sender: int) -> None:
         """Share the rows out among the lanes behind an edge."""
@@ -66,7 +75,8 @@ class Outbox:
         queued = tuple(self._queued.get(edge.target, ()))
         known = self._loads.get((edge.grouping.kind, edge.target))
         if known is None:
-            return Snapshot(active, queued, owners=self._routing.owners.get(edge.target))
+            splits = self._routing.splits.get(edge.target, {})
+            return Snapshot(active, queued, owners=self._routing.owners.get(edge.target), splits=splits)
         given = (self._given[LaneId(edge.target, lane)] for lane in active)
         load = tuple(have + rows * known.cost for have, rows in zip(known.load, given, strict=True))
         return Snapshot(active, queued, load, known.cost)

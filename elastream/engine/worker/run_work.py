@@ -36,6 +36,7 @@ from elastream.engine.worker.intake import DAMAGED, NAME, new_rows, set_aside, w
 from elastream.engine.worker.keyed import wake_keys
 from elastream.engine.worker.outbox import Outbox
 from elastream.engine.worker.service_times import time_operators
+from elastream.engine.worker.split_keys import serve_split
 from elastream.engine.worker.state_works import apart, sync_state, write_whole
 from elastream.errors import ElastreamError, OperatorFailed
 from elastream.kafka import Once
@@ -101,6 +102,8 @@ class WorkRun:
         self._changes: dict[str, StateChanges] = {}
         self._woken: list[tuple[LaneReceipt, tuple[int, ...]]] = []
         """Lanes whose keys are woken, and their key groups."""
+        self._mine: frozenset[int] = frozenset()
+        """The key groups of the lane that is served."""
 
     # -- rows enter
 
@@ -211,6 +214,7 @@ class WorkRun:
         chain = self._context.chains[work.operator]
         receipts = [LaneReceipt(member.name, rows.lane) for member in chain.members]
         self._receipts += receipts
+        self._mine = frozenset(rows.groups)
         chunk, ends = work.chunk, chain.ends
         for batch in self._read(rows):
             at, total = 0, batch.num_rows
@@ -238,7 +242,8 @@ class WorkRun:
                 if len(self._failures) > failed:
                     # Each may cost many calls, between which nobody looks at the clock.
                     chunk = min(chunk, FRAGILE)
-        if rows.groups:
+        head = chain.members[0]
+        if head.keyed is not None and head.keyed.on_timer is not None:
             self._wake(work, rows, chain, receipts)
 
     def _wake(self, work: LaneWork, rows: LaneRows, chain: Chain, receipts: list[LaneReceipt]) -> None:
@@ -310,6 +315,8 @@ class WorkRun:
             ends = operator.kind is Kind.SINK
             if ends:
                 made = self._deliver(operator, receipt, batch, first)
+            elif operator.keyed is not None and operator.keyed.merge is not None:
+                made = self._serve_split(operator, operator.keyed, receipt, batch)
             else:
                 made = self._context.run_operator(operator, batch, self._changes.get(operator.name))
             receipt.busy_s += time.perf_counter() - wall
@@ -326,6 +333,14 @@ class WorkRun:
                 receipt.emitted += made.rows
             out += made.batches
         return out
+
+    def _serve_split(self, operator: Operator, state: KeyedState, receipt: LaneReceipt, batch: pa.RecordBatch) -> Made:
+        """For an operator whose keys may be split: parts of states go to the lanes in which their keys live."""
+        served = serve_split(operator, batch, self._changes[operator.name], self._mine)
+        receipt.hot += served.hot
+        if served.parts is not None:
+            self._outbox.put_parts(operator.name, served.parts, state.key)
+        return served.made
 
     def _check(self, operator: str, lane: int, failures: Sequence[Failure]) -> None:
         if failures and self._context.program.settings.on_error == "stop":

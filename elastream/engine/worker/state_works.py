@@ -4,7 +4,7 @@ from elastream.engine.messages import GroupFacts, Receipt, SyncWork, WholeWork, 
 from elastream.engine.worker.context import WorkerContext
 from elastream.errors import ElastreamError
 from elastream.lanes.segment_files import Written
-from elastream.lanes.segments import STATE, Appended, LaneId
+from elastream.lanes.segments import PARTS, STATE, Appended, LaneId
 from elastream.lanes.state import GroupWhole, StateChange
 
 
@@ -49,8 +49,13 @@ def apart(written: Written | None) -> tuple[list[Appended], list[StateChange]]:
     """What goes to lanes, and what changed in states."""
     if written is None:
         return [], []
-    tuples = [a for a in written.appended if not a.operator.endswith(STATE)]
-    if len(tuples) == len(written.appended):
-        return tuples, []
-    states = [a for a in written.appended if a.operator.endswith(STATE)]
+    tuples: list[Appended] = []
+    states: list[Appended] = []
+    for piece in written.appended:
+        if piece.operator.endswith(STATE):
+            states.append(piece)
+        elif piece.operator.endswith(PARTS):
+            tuples.append(piece._replace(operator=piece.operator.removesuffix(PARTS)))
+        else:
+            tuples.append(piece)
     return tuples, [StateChange(a.operator.removesuffix(STATE), a.slice) for a in states]
