@@ -51,7 +51,7 @@ def planner_for(
 ) -> Planner:
     made = graph(**how)
     estimates = Estimates({name: (seconds, 1.0) for name, seconds in service_s.items()})
-    planner = Planner(made, limits or Settings(), state, estimates, LaneLoads(made, state, 1.0))
+    planner = Planner(made, limits or Settings(), state, estimates, LaneLoads(made, state, Estimates(), 1.0, None))
     for host in range(hosts):
         planner.came(Seats(host, f"h{host}"))
     planner.replays.begin(WALL_S)
@@ -168,7 +168,7 @@ def test_a_tuple_of_which_more_come_than_a_lane_may_hold_still_passes() -> None:
     pieces = [appended("a", 0, 10), appended("a", 1, 10, 10)]
     state.apply(Entry(0, WALL_S, appended=pieces, sizes={"a": 2, "b": 1, "out": 1}, sources=replay))
     estimates = Estimates({"a": (0.01, 100.0)})
-    planner = Planner(made, Settings(q_size=50), state, estimates, LaneLoads(made, state, 1.0))
+    planner = Planner(made, Settings(q_size=50), state, estimates, LaneLoads(made, state, Estimates(), 1.0, None))
     planner.came(Seats(0, "h0"))
     planner.replays.begin(WALL_S)
     planner.begin(0.0)
@@ -261,7 +261,7 @@ def test_estimates_follow_the_newest_tuples_and_many_say_more_than_few() -> None
 def test_what_waits_decides_which_replica_is_least_loaded() -> None:
     made = graph(groupings.least_loaded)
     state = state_with(b={0: 100, 2: 50})
-    loads = LaneLoads(made, state, 1.0)
+    loads = LaneLoads(made, state, Estimates(), 1.0, None)
     b, end = operator("b", {"a": 10}, service_ms=2), operator("end", {"b": 1})
     loads.learn(observation(source("in", 10), operator("a", {"in": 10}), b, end))
     [load] = loads.for_sender("a", Counter({"b": 1}))
@@ -273,7 +273,7 @@ def test_what_waits_decides_which_replica_is_least_loaded() -> None:
 
 def test_load_balancing_counts_the_last_interval_and_what_was_sent_since() -> None:
     state = state_with()
-    loads = LaneLoads(graph(groupings.load_balancing), state, 1.0)
+    loads = LaneLoads(graph(groupings.load_balancing), state, Estimates(), 1.0, None)
     lanes = (ReplicaObservation(0, True, 0, 300, 0, 0.6), ReplicaObservation(1, True, 0, 900, 0, 1.8))
     b, end = operator("b", {"a": 10}, service_ms=2, lanes=lanes), operator("end", {"b": 1})
     loads.learn(observation(source("in", 10), operator("a", {"in": 10}), b, end))

@@ -35,7 +35,9 @@ def real_planner(made: Graph, queued: list[int], service_s: float) -> Planner:
     pieces = [Appended("a", lane, Slice("h1-1.arrow", 0, 10, 0, schema, 0, rows)) for lane, rows in enumerate(queued)]
     replay = {"in": {"origin_s": WALL_S, "next": ARRIVALS.total, "open": []}}
     appended = [piece for piece in pieces if piece.slice.rows]
-    planner = Planner(made, Settings(), state, Estimates({"a": (service_s, 1.0)}), LaneLoads(made, state, 1.0))
+    planner = Planner(
+        made, Settings(), state, Estimates({"a": (service_s, 1.0)}), LaneLoads(made, state, Estimates(), 1.0, None)
+    )
     for host in range(HOSTS):
         planner.came(Seats(host, f"h{host}"))
     state.apply(Entry(0, WALL_S, appended=appended, sizes={"a": LANES}, sources=replay, schemas={schema: "schema"}))
