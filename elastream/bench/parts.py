@@ -24,6 +24,7 @@ from elastream.bench.keyed_runs import (
     measure_spark_count,
 )
 from elastream.bench.plain import measure_plain
+from elastream.bench.redirection_runs import measure_skewed
 from elastream.bench.rescale import measure_rescale, measure_restart
 from elastream.bench.start import measure_start
 from elastream.bench.state import measure_state
@@ -54,6 +55,7 @@ PARTS: dict[str, Callable[..., Any]] = {
     "keyed_story": measure_keyed_story,
     "recovery": measure_recovery,
     "keyed_restart": measure_keyed_restart,
+    "skewed": measure_skewed,
 }
 
 

@@ -28,6 +28,7 @@ MEASURED = {
     "kafka": "from topic to topic, beside the plain query, on a broker of its own",
     "dataframe": "what work costs in a dataframe operator, beside the plain query",
     "keyed": "state per key against no state and Spark's own count, moved, lost with its host, started again",
+    "redirection": "skewed keys by fields, by redirection of key groups, and with heavy keys split",
     "state": "the state of an operator cut into more partitions while tuples come",
 }
 """Each writes what it measured as NAME.json and NAME.md, and knows whether its goals are met."""
@@ -105,6 +106,7 @@ def main(args: argparse.Namespace) -> int:
         "kafka": _kafka,
         "dataframe": _dataframe,
         "keyed": _keyed,
+        "redirection": _redirection,
         "state": _state,
         "decisions": _decisions,
         "policies": _policies,
@@ -137,6 +139,12 @@ def _keyed(args: argparse.Namespace) -> int:
     from elastream.bench.keyed import bench_keyed
 
     return _measure(args, bench_keyed)
+
+
+def _redirection(args: argparse.Namespace) -> int:
+    from elastream.bench.redirection import bench_redirection
+
+    return _measure(args, bench_redirection)
 
 
 def _state(args: argparse.Namespace) -> int:
