@@ -20,7 +20,7 @@ from elastream.simulator.fidelity import Fidelity, System
 from elastream.simulator.model import Model, Node, make_model
 from elastream.simulator.profile import Machine, Profile
 from elastream.simulator.simulate import Simulated, simulate
-from elastream.simulator.state import Limits
+from elastream.simulator.state import Floats, Limits
 from elastream.simulator.storm_steps import StormSteps
 from elastream.topology import Graph
 from elastream.workload import Arrivals
@@ -106,6 +106,7 @@ class SimulatorPlant:
             nodes=self._cluster.nodes,
             keys=self._cluster.keys,
             zipf=self._cluster.zipf,
+            popularity=None if self._cluster.zipf else popularity_of(graph),
         )
         return model, tuple(arrivals.values())
 
@@ -115,6 +116,12 @@ def arrivals_of(graph: Graph, app: str) -> dict[str, Arrivals]:
         if not isinstance(source.source, Replay):
             raise SettingError(f"app {app!r}: source {source.name!r} is no replay; only those can be simulated")
     return {source.name: source.source.arrivals for source in graph.sources}
+
+
+def popularity_of(graph: Graph) -> Floats | None:
+    """The shares of the keys that a payload makes, where it knows them."""
+    found = (getattr(source.source.make, "popularity", None) for source in graph.sources)
+    return next((shares for shares in found if shares is not None), None)
 
 
 def system_of(name: str, machine: Machine, model: Model, scenario: Scenario, crowding: float) -> System:
