@@ -109,7 +109,7 @@ def test_writers_of_the_same_counts_do_not_block_each_other(database: str) -> No
     def write(writer: int) -> None:
         for number in range(10):
             shuffled = words[number * writer % 40 :] + words[: number * writer % 40]
-            batch = counts(**{word: number * 4 + writer for word in shuffled})
+            batch = counts(**dict.fromkeys(shuffled, number * 4 + writer))
             results(batch, Delivery(f"c-{writer}-{number}", "store", writer, number, "c"))
 
     with ThreadPoolExecutor(4) as pool:

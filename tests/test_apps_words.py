@@ -31,7 +31,7 @@ from elastream.apps.words_of_text import APOSTROPHES, BETWEEN, words_of
 from elastream.errors import SettingError, TopologyError
 from elastream.testing import LocalEngine
 from elastream.topology import DUE, Grouping, Kind, Replicas, groupings
-from elastream.workload import EQUAL, Arrivals, constant, parse_workload
+from elastream.workload import EQUAL, constant, parse_workload
 
 TEXT = [
     "“Well, Prince, so Genoa and Lucca are now just family estates of the Buonapartes.”",
@@ -222,11 +222,7 @@ def test_a_new_base_counts_anew_in_the_same_database(tmp_path: Path) -> None:
     expected = words_that_came(app, 100)
     rows = stored_rows(app.build()["store"].function.function)
     assert len({base for base, _, _ in rows}) == 2
-    assert Counter((word, count) for _, word, count in rows) == Counter({pair: 2 for pair in expected.items()})
-
-
-def spread(count: int) -> Arrivals:
-    return constant(count, 1.0)
+    assert Counter((word, count) for _, word, count in rows) == Counter(dict.fromkeys(expected.items(), 2))
 
 
 @pytest.mark.slow
@@ -245,7 +241,9 @@ def test_both_applications_agree_with_a_plain_count_of_the_text_by_spark(spark: 
         (top_n, len(text.split()), "merge", ranked(expected, 12), {"top": 12}),
     ]
     for module, count, last, wanted, more in cases:
-        app = module.topology(spread(count), payload=str(file), database=str(tmp_path / f"{last}.sqlite"), **more)
+        app = module.topology(
+            constant(count, 1.0), payload=str(file), database=str(tmp_path / f"{last}.sqlite"), **more
+        )
         with run(app, str(tmp_path / last), spark=spark) as handle:
             handle.scale("count", 3)
             finish(handle)

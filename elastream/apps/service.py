@@ -4,7 +4,7 @@ import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 import pyarrow as pa
 
@@ -73,7 +73,7 @@ def grouping_named(word: str, key: str | None = None) -> Grouping:
 
 def _sends_each_once(name: str, found: object, key: str | None) -> bool:
     """`all` multiplies tuples, and `direct` wants a number for a key."""
-    by_columns = key is not None and inspect.isfunction(found)
+    by_columns = key is not None and inspect.isfunction(found) and get_type_hints(found).get("return") is Grouping
     return (isinstance(found, Grouping) or by_columns) and name not in ("all_", "direct")
 
 
