@@ -3,17 +3,19 @@
 A word is a run of letters, digits and apostrophes, without the apostrophes at its ends.
 """
 
+import re
+
 import pyarrow as pa
-import pyarrow.compute as pc
 
-APOSTROPHES = "'’"
-
-BETWEEN = rf"[^\p{{L}}\p{{M}}\p{{N}}{APOSTROPHES}]+"
-"""A regular expression for what stands between two words."""
+# Arrow compiles an expression anew for each batch, and that of all the world's letters takes milliseconds.
+_WORD = re.compile(r"[^\W_]+(?:['’]+[^\W_]+)*")
 
 
 def words_of(texts: pa.Array) -> tuple[pa.Array, pa.Array]:
-    pieces = pc.split_pattern_regex(pc.utf8_lower(texts), BETWEEN)
-    words = pc.utf8_trim(pc.list_flatten(pieces), APOSTROPHES)
-    there = pc.not_equal(words, "")
-    return words.filter(there), pc.list_parent_indices(pieces).filter(there)
+    words: list[str] = []
+    places: list[int] = []
+    for place, text in enumerate(texts.to_pylist()):
+        found = _WORD.findall(text.lower())
+        words += found
+        places += [place] * len(found)
+    return pa.array(words, pa.string()), pa.array(places, pa.int64())
