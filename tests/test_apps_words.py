@@ -26,9 +26,13 @@ from elastream.apps.load import load_app
 from elastream.apps.service import grouping_named
 from elastream.apps.top_n import Rank, best_of
 from elastream.apps.word_counts import running_sums
-from elastream.apps.word_payload import LONGEST, SHORTEST, made_words, sentence_payload, word_payload
+from elastream.apps.word_payload import LONGEST, SHORTEST, made_words, sentence_payload, skew_of_text, word_payload
 from elastream.apps.words_of_text import words_of
+from elastream.bench.scenario import Scenario
+from elastream.bench.simulator_plant import SimulatorPlant, skew_of
 from elastream.errors import SettingError, TopologyError
+from elastream.simulator.cluster import Cluster
+from elastream.simulator.profile import load_profile
 from elastream.testing import LocalEngine
 from elastream.topology import DUE, Grouping, Kind, Replicas, groupings
 from elastream.workload import EQUAL, constant, parse_workload
@@ -79,7 +83,7 @@ def test_generated_words_follow_zipfs_law_and_the_seed() -> None:
     shares = [count / 40_000 for _, count in Counter(words).most_common(3)]
     weights = np.arange(1, 501) ** -1.2
     assert shares == pytest.approx(weights[:3] / weights.sum(), abs=0.01)
-    assert payload.popularity == pytest.approx(weights / weights.sum())
+    assert payload.skew == (500, 1.2)
     assert payload(np.arange(700, 800))["raw"].to_pylist() == words[700:800]
     other = parse_workload("constant:per_second=100,seconds=10", seed=4)
     assert word_payload(None, other.keys, zipf=1.2, vocabulary=500)(np.arange(100))["raw"].to_pylist() != words[:100]
@@ -106,7 +110,14 @@ def test_a_text_comes_in_its_order_and_again(tmp_path: Path) -> None:
     assert lines(np.arange(3))["raw"].to_pylist() == ["one two", "three", "one two"]
     words = word_payload(str(file), EQUAL, zipf=1.0, vocabulary=10)
     assert words(np.arange(4))["raw"].to_pylist() == ["one", "two", "three", "one"]
-    assert words.popularity == pytest.approx([1 / 3] * 3)
+    assert words.skew == lines.skew == (3, 0.0)
+
+
+def test_the_skew_of_a_text_is_that_of_its_most_frequent_word() -> None:
+    # One of three words is half of the text: 1 / (1 + 2**-s + 3**-s) = 1 / 2.
+    words, zipf = skew_of_text(["war war", "and peace"])
+    assert words == 3
+    assert 2**-zipf + 3**-zipf == pytest.approx(1.0, abs=0.001)
 
 
 @pytest.mark.parametrize("app", [wordcount, top_n])
@@ -251,6 +262,30 @@ def test_both_applications_agree_with_a_plain_count_of_the_text_by_spark(spark: 
             finish(handle)
             assert handle.dead_letters().num_rows == 0
         assert in_table(app, last) == wanted
+
+
+# -- the simulator
+
+
+def test_a_simulation_has_the_skew_of_the_application_unless_its_cluster_has_one(tmp_path: Path) -> None:
+    graph = top_n.topology(database=str(tmp_path / "x.sqlite"), zipf=1.3, vocabulary=700).build()
+    assert skew_of(graph, Cluster()) == (700, 1.3)
+    assert skew_of(graph, Cluster(keys=50, zipf=0.4)) == (50, 0.4)
+
+
+@pytest.mark.parametrize("grouping", [None, "partial_key"])
+@pytest.mark.parametrize(("app", "words"), [("wordcount", 7.998), ("top-n", 1.0)])
+def test_the_profile_that_ships_knows_the_applications_in_both_shapes(
+    app: str, words: float, grouping: str | None
+) -> None:
+    scenario = Scenario(
+        app, app=app, grouping=grouping, workload="constant:per_second=50,seconds=10", policy="static:replicas=4"
+    )
+    done = SimulatorPlant(load_profile(None)).simulate(scenario)
+    processed = {name: sum(sample.processed for sample in its) for name, its in done.record.series.operators.items()}
+    assert ("total" in processed) == (grouping is not None)
+    assert processed["count"] == pytest.approx(500 * words, rel=0.01)
+    assert done.events.queued == 0
 
 
 # -- options

@@ -1,7 +1,7 @@
 """Operators that read, split and count words. Batches enter and leave; what is known of words is keyed state.
 
 A count is exact whatever grouping leads to it. With `fields` all tuples of a word meet in one replica, which counts them in
-its state. Every other grouping sends a word to several replicas: each gives the counts of what it was handed, and an operator
+its state; a word that `redirection` moves takes its state along. Every other grouping sends a word to several replicas: each gives the counts of what it was handed, and an operator
 `total` behind them, keyed by word, adds them up.
 """
 
@@ -21,6 +21,9 @@ WORDS = parse_schema("word string")
 COUNTS = parse_schema("word string, count long")
 STORED = parse_schema("base string, word string, count long")
 """Every base counts anew, also in a database that knows others."""
+
+KEEPS_KEYS = ("fields", "redirection")
+"""Groupings by which a key is in one replica at a time."""
 
 STATE: dict[str, Any] = {"key": "word", "state": "total long", "initial": {"total": 0}}
 
@@ -54,8 +57,10 @@ def add_count(
     app: Topology, each: Service, after: str, function: Callable[..., Any] = count_words, schema: pa.Schema = COUNTS
 ) -> str:
     """Declare `count` behind an operator that gives words; the name of the one that knows the totals."""
-    if each.grouping.kind == "fields":
-        app.keyed_batch("count", each.of(function), after=after, schema=schema, **STATE, **each.sizes)
+    if each.grouping.kind in KEEPS_KEYS:
+        # The key alone says `fields`.
+        how = each.sizes if each.grouping.kind == "fields" else each.how
+        app.keyed_batch("count", each.of(function), after=after, schema=schema, **STATE, **how)
         return "count"
     app.batch("count", each.of(count_here), after=after, schema=COUNTS, **each.how)
     app.keyed_batch("total", each.of(function), after="count", schema=schema, **STATE, **each.sizes)

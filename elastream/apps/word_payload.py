@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,13 +18,14 @@ from elastream.apps.words_of_text import words_of
 from elastream.errors import SettingError
 from elastream.workload import KeyChoice, Keys
 
-Floats = npt.NDArray[np.float64]
-
 SHORTEST, LONGEST = 4, 12
 """Words of a generated sentence."""
 
 MOST_WORDS = 100_000
 """The largest vocabulary: it is shipped whole to every worker."""
+
+STEEPEST = 8.0
+"""With this exponent nearly all words are the same one."""
 
 _SYLLABLES = [consonant + vowel for vowel in "aeiou" for consonant in "bcdfghjklmnprstvwxyz"]
 
@@ -36,8 +36,8 @@ class TextPayload:
 
     entries: pa.Array
     entry_of: KeyChoice
-    popularity: Floats
-    """The shares of the words, the most popular first."""
+    skew: tuple[int, float]
+    """How many words there are, and the exponent of Zipf's law that they follow, or that is nearest to it."""
 
     def __call__(self, numbers: Numbers) -> dict[str, Any]:
         places = self.entry_of(numbers, numbers % len(self.entries))
@@ -52,8 +52,8 @@ class SentencePayload:
     word_of: KeyChoice
 
     @property
-    def popularity(self) -> Floats:
-        return self.word_of.popularity
+    def skew(self) -> tuple[int, float]:
+        return self.word_of.count, self.word_of.keys.zipf
 
     def __call__(self, numbers: Numbers) -> dict[str, Any]:
         lengths = SHORTEST + scattered(numbers, LONGEST - SHORTEST + 1).astype(np.int64)
@@ -70,10 +70,10 @@ def word_payload(file: str | None, keys: Keys, *, zipf: float, vocabulary: int) 
     """The words of the file, as they stand there, else generated ones."""
     if file is None:
         choice = _skewed(keys, zipf).among(_checked(vocabulary))
-        return TextPayload(pa.array(made_words(vocabulary)), choice, choice.popularity)
+        return TextPayload(pa.array(made_words(vocabulary)), choice, (vocabulary, choice.keys.zipf))
     lines = read_text(file)
     tokens = pa.array([token for line in lines for token in line.split()])
-    return TextPayload(tokens, _as_written(keys).among(len(tokens)), _popularity(lines))
+    return TextPayload(tokens, _as_written(keys).among(len(tokens)), skew_of_text(lines))
 
 
 def sentence_payload(file: str | None, keys: Keys, *, zipf: float, vocabulary: int) -> TextPayload | SentencePayload:
@@ -82,7 +82,7 @@ def sentence_payload(file: str | None, keys: Keys, *, zipf: float, vocabulary: i
         choice = _skewed(keys, zipf).among(_checked(vocabulary))
         return SentencePayload(pa.array(made_words(vocabulary)), choice)
     lines = read_text(file)
-    return TextPayload(pa.array(lines), _as_written(keys).among(len(lines)), _popularity(lines))
+    return TextPayload(pa.array(lines), _as_written(keys).among(len(lines)), skew_of_text(lines))
 
 
 def made_words(count: int) -> list[str]:
@@ -96,6 +96,20 @@ def made_words(count: int) -> list[str]:
             word = _SYLLABLES[digit] + word
         made.append(word)
     return made
+
+
+def skew_of_text(lines: list[str]) -> tuple[int, float]:
+    """As many words as the text has, and the exponent by which the most frequent one is as frequent as in it."""
+    counts = Counter(words_of(pa.array(lines))[0].to_pylist())
+    if not counts:
+        return 1, 0.0
+    share = max(counts.values()) / counts.total()
+    low, high = 0.0, STEEPEST
+    for _ in range(40):
+        middle = (low + high) / 2
+        alone = 1 / np.sum(np.arange(1.0, len(counts) + 1.0) ** -middle)
+        low, high = (middle, high) if alone < share else (low, middle)
+    return len(counts), round(low, 3)
 
 
 def _skewed(keys: Keys, zipf: float) -> Keys:
@@ -113,9 +127,3 @@ def _checked(vocabulary: int) -> int:
     if not 1 <= vocabulary <= MOST_WORDS:
         raise SettingError(f"vocabulary must be 1..{MOST_WORDS} words, got {vocabulary!r}")
     return vocabulary
-
-
-def _popularity(lines: list[str]) -> Floats:
-    counts = Counter(words_of(pa.array(lines))[0].to_pylist())
-    shares = np.sort(np.array(list(counts.values()) or [1], np.float64))[::-1]
-    return np.asarray(shares / shares.sum())

@@ -20,7 +20,7 @@ from elastream.simulator.fidelity import Fidelity, System
 from elastream.simulator.model import Model, Node, make_model
 from elastream.simulator.profile import Machine, Profile
 from elastream.simulator.simulate import Simulated, simulate
-from elastream.simulator.state import Floats, Limits
+from elastream.simulator.state import Limits
 from elastream.simulator.storm_steps import StormSteps
 from elastream.topology import Graph
 from elastream.workload import Arrivals
@@ -98,15 +98,15 @@ class SimulatorPlant:
         with tempfile.TemporaryDirectory(prefix="elastream-results-") as results:
             graph = load_app(scenario.app, scenario.arrivals(), _options(scenario, results))
         arrivals = arrivals_of(graph, scenario.app)
+        keys, zipf = skew_of(graph, self._cluster)
         model = make_model(
             graph,
             self._profile.times(scenario.app),
             arrivals,
             added_s=scenario.service_ms / 1e3 + self._profile.machine.late_s if scenario.service_ms else 0.0,
             nodes=self._cluster.nodes,
-            keys=self._cluster.keys,
-            zipf=self._cluster.zipf,
-            popularity=None if self._cluster.zipf else popularity_of(graph),
+            keys=keys,
+            zipf=zipf,
         )
         return model, tuple(arrivals.values())
 
@@ -118,10 +118,10 @@ def arrivals_of(graph: Graph, app: str) -> dict[str, Arrivals]:
     return {source.name: source.source.arrivals for source in graph.sources}
 
 
-def popularity_of(graph: Graph) -> Floats | None:
-    """The shares of the keys that a payload makes, where it knows them."""
-    found = (getattr(source.source.make, "popularity", None) for source in graph.sources)
-    return next((shares for shares in found if shares is not None), None)
+def skew_of(graph: Graph, cluster: Cluster) -> tuple[int, float]:
+    """How many keys there are and the exponent of their popularity: as the cluster says, else as a payload that knows it."""
+    found = [source.source.make.skew for source in graph.sources if hasattr(source.source.make, "skew")]
+    return found[0] if found and not cluster.zipf else (cluster.keys, cluster.zipf)
 
 
 def system_of(name: str, machine: Machine, model: Model, scenario: Scenario, crowding: float) -> System:

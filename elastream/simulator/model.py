@@ -124,9 +124,8 @@ def make_model(
     nodes: Sequence[Node],
     keys: int = 1000,
     zipf: float = 0.0,
-    popularity: Floats | None = None,
 ) -> Model:
-    """`added_s` is waited in every operator, for each tuple. `popularity` are the shares of keys, instead of `keys` and `zipf`."""
+    """`added_s` is waited in every operator, for each tuple."""
     sources = graph.sources
     operators = tuple(operator for operator in graph.served if operator.kind is not Kind.OUTPUT)
     for operator in (*sources, *operators):
@@ -172,9 +171,7 @@ def make_model(
         node_cores=np.array([node.cores for node in nodes], np.float64),
         node_speed=np.array([node.speed for node in nodes], np.float64),
     )
-    if popularity is None:
-        popularity = np.power(np.arange(1.0, keys + 1.0), -zipf)
-    shares = {str(operator.name): _popularity(graph, operator, popularity) for operator in operators}
+    shares = {str(operator.name): _popularity(graph, operator, keys, zipf) for operator in operators}
     return Model(graph, sources, operators, fixed, tuple(names), shares, tuple(nodes))
 
 
@@ -183,10 +180,11 @@ def _routing(graph: Graph, operator: Operator) -> int:
     return ROUTING[graph.edges_into(operator.name)[0].grouping.kind]
 
 
-def _popularity(graph: Graph, operator: Operator, shares: Floats) -> Floats:
+def _popularity(graph: Graph, operator: Operator, keys: int, zipf: float) -> Floats:
     """Of the keys by which tuples are routed; `global` has one."""
     if graph.edges_into(operator.name)[0].grouping.kind == "global":
         return np.ones(1)
+    shares = np.power(np.arange(1.0, keys + 1.0), -zipf)
     popularity: Floats = np.divide(shares, shares.sum())
     return popularity
 

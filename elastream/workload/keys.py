@@ -90,11 +90,6 @@ class KeyChoice:
                 places[hot] = self.hot(spell)[which]
         return places
 
-    @property
-    def popularity(self) -> Floats:
-        """The shares of the keys in normal times, the most popular first."""
-        return np.diff(_zipf(self.keys.zipf, self.count), prepend=0.0)
-
     def hot(self, spell: HotSpell) -> Numbers:
         """The places of a spell's hot keys, in the order of their popularity as it was drawn."""
         return _shuffled(self.count, spell.salt)[: spell.spike.hot_keys]
