@@ -28,11 +28,12 @@ from elastream.apps.top_n import Rank, best_of
 from elastream.apps.word_counts import running_sums
 from elastream.apps.word_payload import LONGEST, SHORTEST, made_words, sentence_payload, skew_of_text, word_payload
 from elastream.apps.words_of_text import words_of
+from elastream.bench.calibrate import with_more
 from elastream.bench.scenario import Scenario
 from elastream.bench.simulator_plant import SimulatorPlant, skew_of
 from elastream.errors import SettingError, TopologyError
 from elastream.simulator.cluster import Cluster
-from elastream.simulator.profile import load_profile
+from elastream.simulator.profile import OperatorTimes, load_profile
 from elastream.testing import LocalEngine
 from elastream.topology import DUE, Grouping, Kind, Replicas, groupings
 from elastream.workload import EQUAL, constant, parse_workload
@@ -286,6 +287,18 @@ def test_the_profile_that_ships_knows_the_applications_in_both_shapes(
     assert ("total" in processed) == (grouping is not None)
     assert processed["count"] == pytest.approx(500 * words, rel=0.01)
     assert done.events.queued == 0
+
+
+def test_a_profile_takes_the_operators_of_another_shape_and_the_shares_that_lead_to_them() -> None:
+    plain = {"count": OperatorTimes(1.0, 1.0, 0.0, {"store": 1.0}), "store": OperatorTimes(2.0, 1.0, 0.0)}
+    other = {
+        "count": OperatorTimes(9.0, 1.0, 0.0, {"total": 0.5}),
+        "total": OperatorTimes(3.0, 1.0, 0.0, {"store": 1.0}),
+        "store": OperatorTimes(9.0, 1.0, 0.0),
+    }
+    both = with_more(plain, other)
+    assert {name: its.service_s for name, its in both.items()} == {"count": 1.0, "store": 2.0, "total": 3.0}
+    assert both["count"].shares == {"store": 1.0, "total": 0.5}
 
 
 # -- options
