@@ -61,17 +61,64 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_a_repeated_delivery_is_stored_once(database: str) -> None:
-    results = results_in(database, "repeated", NUMBERS)
+    results = results_in(database, Table("repeated", NUMBERS))
     for number, ids in ((1, (10, 11)), (2, (12,)), (1, (10, 11)), (2, (12,))):
         results(numbers(*ids), delivery(number))
-    again = results_in(database, "repeated", NUMBERS)
+    again = results_in(database, Table("repeated", NUMBERS))
     again(numbers(12), delivery(2))
     assert sorted(stored_rows(results)) == [(10, "nul�10"), (11, "nul�11"), (12, "nul�12")]
     assert {"base-1-store-0-0", "base-2-store-0-0"} <= set(stored_deliveries(results))
 
 
+COUNTS = parse_schema("base string, word string, count long")
+
+
+def counts(**words: int) -> pa.RecordBatch:
+    columns = {"word": list(words), "count": list(words.values()), DUE: [0] * len(words)}
+    return pa.RecordBatch.from_pydict(columns, schema=stored(parse_schema("word string, count long")))
+
+
+def test_of_the_counts_of_a_word_the_greatest_is_kept_and_every_base_has_its_own(database: str) -> None:
+    results = results_in(database, Table("greatest", COUNTS, greatest="count"))
+    for number, base, words in (
+        (1, "g1", {"war": 7, "peace": 2}),
+        (2, "g1", {"war": 5, "peace": 3}),
+        (3, "g2", {"war": 1}),
+        (2, "g1", {"war": 100}),
+    ):
+        results(counts(**words), Delivery(f"{base}-store-{number}", "store", 0, number, base))
+    assert sorted(stored_rows(results)) == [("g1", "peace", 3), ("g1", "war", 7), ("g2", "war", 1)]
+
+
+def test_the_best_of_every_base_are_kept_and_equal_ones_by_alphabet(database: str) -> None:
+    results = results_in(database, Table("best", COUNTS, greatest="count", best=2))
+    for number, base, words in (
+        (1, "b1", {"zar": 4, "a": 1, "B": 4}),
+        (2, "b2", {"a": 9}),
+        (3, "b1", {"a": 4}),
+        (4, "b1", {"zar": 5}),
+    ):
+        results(counts(**words), Delivery(f"{base}-merge-{number}", "merge", 0, number, base))
+    assert sorted(stored_rows(results)) == [("b1", "B", 4), ("b1", "zar", 5), ("b2", "a", 9)]
+
+
+def test_writers_of_the_same_counts_do_not_block_each_other(database: str) -> None:
+    results = results_in(database, Table("contended", COUNTS, greatest="count"))
+    words = [f"w{n}" for n in range(40)]
+
+    def write(writer: int) -> None:
+        for number in range(10):
+            shuffled = words[number * writer % 40 :] + words[: number * writer % 40]
+            batch = counts(**dict.fromkeys(shuffled, number * 4 + writer))
+            results(batch, Delivery(f"c-{writer}-{number}", "store", writer, number, "c"))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert sorted(stored_rows(results)) == sorted(("c", word, 39) for word in words)
+
+
 def test_a_delivery_that_fails_leaves_nothing_and_can_be_given_again(tmp_path: Path) -> None:
-    results = results_in(str(tmp_path / "x.sqlite"), "cut", NUMBERS)
+    results = results_in(str(tmp_path / "x.sqlite"), Table("cut", NUMBERS))
     store = SqliteResults(results.address)
     with pytest.raises(OperatorFailed, match=r"x\.sqlite: delivery d was not stored: .* 2 columns"):
         store.store(Table("cut", pa.schema([("id", pa.int64())])), "d", [(1,)])
@@ -83,7 +130,7 @@ def test_a_delivery_that_fails_leaves_nothing_and_can_be_given_again(tmp_path: P
 
 
 def test_eight_writers_at_once_wait_for_each_other(tmp_path: Path) -> None:
-    results = results_in(str(tmp_path / "x.sqlite"), "busy", NUMBERS)
+    results = results_in(str(tmp_path / "x.sqlite"), Table("busy", NUMBERS))
 
     def write(writer: int) -> int:
         """Half of the deliveries are given by two writers."""
@@ -101,16 +148,16 @@ def test_eight_writers_at_once_wait_for_each_other(tmp_path: Path) -> None:
 
 
 def test_a_table_with_other_columns_is_refused(database: str) -> None:
-    results_in(database, "taken", NUMBERS)
+    results_in(database, Table("taken", NUMBERS))
     message = "expected a table taken with columns id, found id, word; name another database, or rename that table"
     with pytest.raises(SettingError, match=message):
-        results_in(database, "taken", parse_schema("id long"))
+        results_in(database, Table("taken", parse_schema("id long")))
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("these are notes" * 100)
     with pytest.raises(SettingError, match=r"notes\.txt: file is not a database; name a file"):
-        results_in(str(tmp_path / "notes.txt"), "t", NUMBERS)
+        results_in(str(tmp_path / "notes.txt"), Table("t", NUMBERS))
 
 
 # PostgreSQL
@@ -128,7 +175,7 @@ def test_an_application_stores_in_postgresql(server: Server, spark: SparkSession
 
 
 def test_a_server_that_comes_back_is_found_again(server: Server) -> None:
-    results = results_in(server.url, "patient", NUMBERS)
+    results = results_in(server.url, Table("patient", NUMBERS))
     results(numbers(1), delivery(101))
     server.stop()
     with ThreadPoolExecutor(1) as pool:
@@ -155,7 +202,7 @@ def test_a_url_that_does_not_work_is_said_in_one_line_without_the_password(
     server: Server, change: Callable[[str], str], reason: str
 ) -> None:
     with pytest.raises(SettingError) as refused:
-        results_in(change(server.url), "t", NUMBERS)
+        results_in(change(server.url), Table("t", NUMBERS))
     said = str(refused.value)
     assert reason in said and "\n" not in said
     for secret in (PASSWORD, PASSWORD_IN_URL, "s3cret", "signs", "wr0ng"):
@@ -172,4 +219,4 @@ def test_an_address_does_not_show_its_password() -> None:
 def test_without_psycopg_the_fix_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(SettingError, match=r"needs psycopg; pip install 'elastream\[postgres\]'"):
-        results_in("postgresql://me@127.0.0.1/results", "t", NUMBERS)
+        results_in("postgresql://me@127.0.0.1/results", Table("t", NUMBERS))

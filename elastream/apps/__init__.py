@@ -4,5 +4,10 @@ BUILT_IN = {
     "tweets": "elastream.apps.tweets:topology",
     "tweets-complex": "elastream.apps.tweets_complex:topology",
     "dns": "elastream.apps.dns:topology",
+    "wordcount": "elastream.apps.wordcount:topology",
+    "top-n": "elastream.apps.top_n:topology",
 }
 """Name -> where its topology is."""
+
+COUNTING = ("wordcount", "top-n")
+"""Those that have an operator more where the grouping does not keep a key in one replica."""

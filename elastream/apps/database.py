@@ -15,6 +15,9 @@ from elastream.apps.results_table import DELIVERIES, Database, Rows, Table
 from elastream.apps.sqlite_results import SqliteResults
 from elastream.engine import Delivery
 
+BASE = "base"
+"""A column of this name gets the id of the base that a row comes from."""
+
 _OPEN: dict[tuple[int, int, str], Database] = {}
 """By process and by replica: a connection that came over a fork belongs to the parent, and is not even closed here;
 replicas that share a process may be served side by side."""
@@ -31,12 +34,14 @@ class Results:
         key = (os.getpid(), delivery.replica, self.address.target)
         if key not in _OPEN:
             _OPEN[key] = _connect(self.address)
+        if BASE in self.table.columns:
+            batch = batch.append_column(BASE, pa.array([delivery.base_id] * batch.num_rows, pa.string()))
         _OPEN[key].store(self.table, delivery.id, self.table.rows(batch))
 
 
-def results_in(database: str, table: str, schema: pa.Schema) -> Results:
+def results_in(database: str, table: Table) -> Results:
     """The tables are made here, in the driver: a database that cannot be used is said before anything runs."""
-    results = Results(parse_address(database), Table(table, schema))
+    results = Results(parse_address(database), table)
     connection = _connect(results.address)
     try:
         connection.create(results.table)

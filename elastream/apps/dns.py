@@ -16,6 +16,7 @@ from elastream.apps.dns_parsing import PARSED, parse_queries
 from elastream.apps.dns_payload import dns_payload
 from elastream.apps.lazily import Lazily
 from elastream.apps.linear_model import LinearModel, most_likely
+from elastream.apps.results_table import Table
 from elastream.apps.service import service, usual_arrivals
 from elastream.engine.edges import sources
 from elastream.topology import Topology, parse_schema
@@ -46,7 +47,7 @@ def topology(
     each = service(grouping, replicas, service_ms)
     arrivals = arrivals or usual_arrivals()
     make = dns_payload(payload, arrivals.keys)
-    store = results_in(database, "queries", JUDGED)
+    store = results_in(database, Table("queries", JUDGED))
     measure, judge = Lazily(lambda: Measure(dns_model().bigrams)), Lazily(lambda: Judge(dns_model().verdict))
     app = Topology("dns")
     app.source(

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from elastream.apps import BUILT_IN
+from elastream.apps.sizes import with_sizes
 from elastream.errors import SettingError
 from elastream.topology import Graph, Topology
 from elastream.workload import Arrivals
@@ -24,16 +25,24 @@ PARAMETERS = {
     "service_ms": "service_ms",
     "grouping": "grouping",
     "pool": "replicas",
+    "zipf": "zipf",
+    "vocabulary": "vocabulary",
+    "top": "top",
 }
 """Options of an application, and the parameters of its function that they are for."""
+
+OPTIONS = (*PARAMETERS, "start")
+"""Every application takes `start`, and a `pool` for operators by their names: both are sizes of the graph that it makes."""
 
 
 def load_app(word: str, arrivals: Arrivals | None, options: Options | None = None) -> Graph:
     """The built graph; with `arrivals`, its replay sources follow these instead of their own.
 
-    `options` are those of `PARAMETERS` that were given.
+    `options` are those of `OPTIONS` that were given.
     """
-    options = options or {}
+    options = dict(options or {})
+    start = options.pop("start", None)
+    pool = options.pop("pool") if isinstance(options.get("pool"), str) else None
     place = BUILT_IN.get(word, word)
     where, colon, name = place.rpartition(":")
     if not colon:
@@ -53,7 +62,7 @@ def load_app(word: str, arrivals: Arrivals | None, options: Options | None = Non
         found = found(**given, **({"arrivals": arrivals} if arrivals and "arrivals" in taken else {}))
     if not isinstance(found, Topology | Graph):
         raise SettingError(f"app {word!r}: expected a Topology, got {type(found).__name__}")
-    graph = found.build() if isinstance(found, Topology) else found
+    graph = with_sizes(found.build() if isinstance(found, Topology) else found, pool, start)
     return graph if arrivals is None else _with_arrivals(graph, arrivals, word)
 
 

@@ -43,6 +43,12 @@ def read_names(path: str) -> list[str]:
     return _sample(path, names, [len(name) for name in names])
 
 
+def read_text(path: str) -> list[str]:
+    """A sample of the lines that are not empty, of any number: only their size is bounded."""
+    lines = [line.strip() for _, line in _lines(path) if line.strip()]
+    return _sample(path, lines, [len(line) for line in lines], most=len(lines))
+
+
 def _csv_column(path: str, column: str) -> Iterator[str]:
     reader = csv.reader(line for _, line in _lines(path))
     try:
@@ -75,10 +81,10 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
         yield number, text
 
 
-def _sample(path: str, entries: list[Entry], sizes: list[int]) -> list[Entry]:
+def _sample(path: str, entries: list[Entry], sizes: list[int], most: int = MOST_ENTRIES) -> list[Entry]:
     """Every n-th entry, so that all parts of the file are there; the same ones each time."""
     if not entries:
         raise SettingError(f"payload {path}, line 1: expected at least one entry, got none; name a file that has some")
-    by_count = -(-len(entries) // MOST_ENTRIES)
+    by_count = -(-len(entries) // most)
     by_bytes = -(-sum(sizes) // MOST_BYTES)
     return entries[:: max(by_count, by_bytes, 1)]

@@ -31,6 +31,9 @@ class PostgresResults:
         columns = sql.SQL(", ").join(
             sql.SQL("{} {}").format(sql.Identifier(field.name), sql.SQL(_type(field.type))) for field in table.schema
         )
+        if table.key:
+            key = sql.SQL(", ").join(map(sql.Identifier, table.key))
+            columns = sql.SQL("{}, PRIMARY KEY ({})").format(columns, key)
         names = "SELECT column_name FROM information_schema.columns WHERE table_name = %s AND table_schema = current_schema()"
         try:
             with self._connection.transaction():
@@ -73,6 +76,12 @@ class PostgresResults:
             cursor.execute(sql.SQL("INSERT INTO {} VALUES (%s) ON CONFLICT DO NOTHING").format(deliveries), (delivery,))
             if not cursor.rowcount:
                 return False
+            if table.greatest:
+                places = ", ".join(["%s"] * len(table.columns))
+                cursor.executemany(f'INSERT INTO "{table.name}" VALUES ({places}){table.keep_greatest()}', rows)
+                for first in {row[0] for row in rows} if table.best else ():
+                    cursor.execute(table.drop_the_rest("%s", ' COLLATE "C"'), (first, first))
+                return True
             with cursor.copy(sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(table.name))) as copy:
                 for row in rows:
                     copy.write_row(row)

@@ -17,12 +17,51 @@ class Table:
     name: str
     schema: pa.Schema
 
+    greatest: str | None = None
+    """Of rows that agree in all other columns, the one that is greatest in this one is kept; None: all rows are."""
+
+    best: int | None = None
+    """Of the rows that agree in the first column, only so many are kept, the greatest; of equal ones the first in order."""
+
     @property
     def columns(self) -> list[str]:
         return list(self.schema.names)
 
+    @property
+    def key(self) -> list[str]:
+        """The columns that tell rows apart; none where all rows are kept."""
+        return [name for name in self.columns if name != self.greatest] if self.greatest else []
+
     def rows(self, batch: pa.RecordBatch) -> Rows:
-        return list(zip(*(_plain(batch.column(name)) for name in self.columns), strict=True))
+        rows = list(zip(*(_plain(batch.column(name)) for name in self.columns), strict=True))
+        if not self.greatest:
+            return rows
+        # Two writers that meet the same rows in different orders would wait for each other.
+        place = self.columns.index(self.greatest)
+        kept: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        for row in sorted(rows, key=lambda row: row[place]):
+            kept[row[:place] + row[place + 1 :]] = row
+        return [kept[key] for key in sorted(kept)]
+
+    def keep_greatest(self) -> str:
+        """The end of an INSERT, for SQLite and PostgreSQL."""
+        if not self.greatest:
+            return ""
+        key = ", ".join(f'"{name}"' for name in self.key)
+        value = f'"{self.greatest}"'
+        return (
+            f" ON CONFLICT ({key}) DO UPDATE SET {value} = excluded.{value} "
+            f'WHERE "{self.name}".{value} < excluded.{value}'
+        )
+
+    def drop_the_rest(self, place: str, collation: str = "") -> str:
+        """A DELETE of what is not among the best, for rows whose first column is given once for each of two places."""
+        first, *others = self.key
+        here = f'"{self.name}" WHERE "{first}" = {place}'
+        names = ", ".join(f'"{name}"' for name in others)
+        order = ", ".join(f'"{name}"{collation}' for name in others)
+        kept = f'SELECT {names} FROM {here} ORDER BY "{self.greatest}" DESC, {order} LIMIT {self.best}'
+        return f"DELETE FROM {here} AND ({names}) NOT IN ({kept})"
 
 
 class Database(Protocol):

@@ -1,9 +1,10 @@
 """What the applications' operators have in common: words and numbers a user gives enter, arguments of operators leave."""
 
+import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 import pyarrow as pa
 
@@ -41,30 +42,39 @@ class Service:
     @property
     def how(self) -> dict[str, Any]:
         """The arguments that all operators share."""
-        return {"grouping": self.grouping, "replicas": (1, self.replicas), "waits": self.service_ms > 0}
+        return {"grouping": self.grouping, **self.sizes}
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """The same without the grouping, where an operator has its own."""
+        return {"replicas": (1, self.replicas), "waits": self.service_ms > 0}
 
     def of(self, function: Callable[..., Any]) -> Served:
         return Served(function, self.service_ms)
 
 
-def service(grouping: str, replicas: int, service_ms: float) -> Service:
+def service(grouping: str, replicas: int, service_ms: float, *, key: str | None = None) -> Service:
+    """`key` is the column that tuples are told apart by, where there is one."""
     if not 0 <= service_ms < float("inf"):
         raise SettingError(
             f"service_ms must be 0 or more, got {service_ms!r}; set service_ms=0 for the real work alone"
         )
-    return Service(grouping_named(grouping), replicas, service_ms)
+    return Service(grouping_named(grouping, key), replicas, service_ms)
 
 
-def grouping_named(word: str) -> Grouping:
-    """Only those that need no key: any replica may serve any tuple here."""
-    known = {
-        "shuffle": groupings.shuffle,
-        "load_balancing": groupings.load_balancing,
-        "least_loaded": groupings.least_loaded,
-    }
+def grouping_named(word: str, key: str | None = None) -> Grouping:
+    """One of `elastream.groupings` that gives every tuple to one replica; those that read columns are given the key."""
+    known = {name.rstrip("_"): found for name, found in vars(groupings).items() if _sends_each_once(name, found, key)}
     if word not in known:
         raise SettingError(f"grouping {word!r}: expected one of {', '.join(known)}")
-    return known[word]
+    found: Any = known[word]
+    return found if isinstance(found, Grouping) else found(key)
+
+
+def _sends_each_once(name: str, found: object, key: str | None) -> bool:
+    """`all` multiplies tuples, and `direct` wants a number for a key."""
+    by_columns = key is not None and inspect.isfunction(found) and get_type_hints(found).get("return") is Grouping
+    return (isinstance(found, Grouping) or by_columns) and name not in ("all_", "direct")
 
 
 def usual_arrivals() -> Arrivals:

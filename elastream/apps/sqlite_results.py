@@ -29,6 +29,8 @@ class SqliteResults:
 
     def create(self, table: Table) -> None:
         columns = ", ".join(f'"{field.name}" {_TYPES.get(field.type, "TEXT")}' for field in table.schema)
+        if table.key:
+            columns += ", PRIMARY KEY (" + ", ".join(f'"{name}"' for name in table.key) + ")"
         try:
             # Readers do not hold up the writer, nor it them.
             self._connection.execute("PRAGMA journal_mode = WAL")
@@ -50,7 +52,10 @@ class SqliteResults:
             try:
                 said = self._connection.execute(f"INSERT OR IGNORE INTO {DELIVERIES} VALUES (?)", (delivery,))
                 if said.rowcount:
-                    self._connection.executemany(f'INSERT INTO "{table.name}" VALUES ({places})', rows)
+                    insert = f'INSERT INTO "{table.name}" VALUES ({places}){table.keep_greatest()}'
+                    self._connection.executemany(insert, rows)
+                    for first in {row[0] for row in rows} if table.best else ():
+                        self._connection.execute(table.drop_the_rest("?"), (first, first))
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from elastream.apps.classify import ClassifyAuthor, ClassifyText
 from elastream.apps.database import results_in
 from elastream.apps.lazily import Lazily
+from elastream.apps.results_table import Table
 from elastream.apps.service import service, usual_arrivals
 from elastream.apps.tweet_models import author_model, topic_model
 from elastream.apps.tweet_parsing import PARSED, parse_tweets
@@ -39,7 +40,7 @@ def topology(
     each = service(grouping, replicas, service_ms)
     arrivals = arrivals or usual_arrivals()
     make = tweet_payload(payload, arrivals.keys)
-    store = results_in(database, "tweets", STORED)
+    store = results_in(database, Table("tweets", STORED))
     content = Lazily(lambda: ClassifyText(topic_model(), "topic", "topic_share"))
     author = Lazily(lambda: ClassifyAuthor(author_model(), tuple(STORED.names[:-2])))
     app = Topology("tweets")

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from elastream.apps.classify import ClassifyAuthor, ClassifyText
 from elastream.apps.database import results_in
 from elastream.apps.lazily import Lazily
+from elastream.apps.results_table import Table
 from elastream.apps.service import service, usual_arrivals
 from elastream.apps.tweet_models import author_model, kind_model, mood_model, topic_model
 from elastream.apps.tweet_parsing import PARSED, parse_tweets
@@ -45,7 +46,7 @@ def topology(
     each = service(grouping, replicas, service_ms)
     arrivals = arrivals or usual_arrivals()
     make = tweet_payload(payload, arrivals.keys)
-    store = results_in(database, "complex_tweets", STORED)
+    store = results_in(database, Table("complex_tweets", STORED))
     kind = Lazily(lambda: ClassifyText(kind_model(), "kind", "kind_share"))
     topic = Lazily(lambda: Branch(ClassifyText(topic_model(), "topic", "share"), absent="sentiment"))
     sentiment = Lazily(lambda: Branch(ClassifyText(mood_model(), "sentiment", "share"), absent="topic"))

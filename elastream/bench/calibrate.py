@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from pyspark.sql import SparkSession
 
-from elastream.apps import BUILT_IN
+from elastream.apps import BUILT_IN, COUNTING
 from elastream.apps.load import load_app
 from elastream.engine import Handle, run, session
 from elastream.engine.spark.executors import capacity_of
@@ -91,6 +91,12 @@ def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
             graph = _graph(app, folder, 0.0, steps(RATES, STRETCH_S * len(RATES)))
             stretches[app] = _watch(spark, graph, folder)
             times[app] = operator_times(graph, [tick for its in stretches[app] for tick in its.ticks])
+        if app in COUNTING:
+            say(f"timing {app} with the operator that adds up what several replicas counted")
+            with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
+                graph = _graph(app, folder, 0.0, steps(RATES, STRETCH_S * len(RATES)), grouping="partial_key")
+                ticks = [tick for its in _watch(spark, graph, folder) for tick in its.ticks]
+                times[app] = with_more(times[app], operator_times(graph, ticks))
     say(f"timing operators that wait for {SERVICE_MS:g} ms")
     with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
         graph = _graph(TIMED_APP, folder, SERVICE_MS, steps(SLOW_RATES, STRETCH_S * len(SLOW_RATES)))
@@ -245,10 +251,16 @@ def fit_hop(machine: Machine, times: dict[str, OperatorTimes], latency_s: float)
     return round(max(0.0, (latency_s - simulated_s) / messages), 7)
 
 
-def _graph(app: str, folder: str, service_ms: float, arrivals: Arrivals) -> Graph:
+def with_more(known: dict[str, OperatorTimes], more: dict[str, OperatorTimes]) -> dict[str, OperatorTimes]:
+    """The times of `known`, with the operators that only `more` has, and the shares of what goes to them."""
+    both = {name: replace(its, shares={**more[name].shares, **its.shares}) for name, its in known.items()}
+    return {**both, **{name: its for name, its in more.items() if name not in known}}
+
+
+def _graph(app: str, folder: str, service_ms: float, arrivals: Arrivals, **more: object) -> Graph:
     options: dict[str, object] = {}
     if app in BUILT_IN:
-        options = {"database": f"{folder}/results.sqlite", "service_ms": service_ms, "pool": POOL}
+        options = {"database": f"{folder}/results.sqlite", "service_ms": service_ms, "pool": POOL, **more}
     return load_app(app, arrivals, options)
 
 

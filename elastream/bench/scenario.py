@@ -5,7 +5,8 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, Literal, get_args, get_type_hints
 
-from elastream.apps.load import PARAMETERS
+from elastream.apps.load import OPTIONS
+from elastream.apps.sizes import Sizes
 from elastream.control import Guards, checked_td
 from elastream.errors import SettingError
 from elastream.policies import make_policy
@@ -48,7 +49,11 @@ class Scenario:
     database: str | None = None
     service_ms: float | None = None
     grouping: str | None = None
-    pool: int | None = None
+    pool: Sizes | None = None
+    start: Sizes | None = None
+    zipf: float | None = None
+    vocabulary: int | None = None
+    top: int | None = None
     paper: tuple[tuple[str, float], ...] = ()
     """What a paper has for it, by the names of columns."""
 
@@ -78,7 +83,7 @@ class Scenario:
         return parse_workload(self.workload, speed=self.speed, scale=self.scale, spikes=self.spikes, seed=self.seed)
 
     def app_options(self) -> dict[str, Any]:
-        return {option: getattr(self, option) for option in PARAMETERS if getattr(self, option) is not None}
+        return {option: getattr(self, option) for option in OPTIONS if getattr(self, option) is not None}
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "spikes": list(self.spikes), "paper": dict(self.paper)}

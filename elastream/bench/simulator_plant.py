@@ -98,14 +98,15 @@ class SimulatorPlant:
         with tempfile.TemporaryDirectory(prefix="elastream-results-") as results:
             graph = load_app(scenario.app, scenario.arrivals(), _options(scenario, results))
         arrivals = arrivals_of(graph, scenario.app)
+        keys, zipf = skew_of(graph, self._cluster)
         model = make_model(
             graph,
             self._profile.times(scenario.app),
             arrivals,
             added_s=scenario.service_ms / 1e3 + self._profile.machine.late_s if scenario.service_ms else 0.0,
             nodes=self._cluster.nodes,
-            keys=self._cluster.keys,
-            zipf=self._cluster.zipf,
+            keys=keys,
+            zipf=zipf,
         )
         return model, tuple(arrivals.values())
 
@@ -115,6 +116,12 @@ def arrivals_of(graph: Graph, app: str) -> dict[str, Arrivals]:
         if not isinstance(source.source, Replay):
             raise SettingError(f"app {app!r}: source {source.name!r} is no replay; only those can be simulated")
     return {source.name: source.source.arrivals for source in graph.sources}
+
+
+def skew_of(graph: Graph, cluster: Cluster) -> tuple[int, float]:
+    """How many keys there are and the exponent of their popularity: as the cluster says, else as a payload that knows it."""
+    found = [source.source.make.skew for source in graph.sources if hasattr(source.source.make, "skew")]
+    return found[0] if found and not cluster.zipf else (cluster.keys, cluster.zipf)
 
 
 def system_of(name: str, machine: Machine, model: Model, scenario: Scenario, crowding: float) -> System:

@@ -18,7 +18,7 @@ class RunSpec(msgspec.Struct, frozen=True):
     """Of the Kafka broker that numbers come through as well."""
     app: str | None = None
     options: dict[str, Any] = {}
-    """Of the application: see `apps.load.PARAMETERS`."""
+    """Of the application: see `apps.load.OPTIONS`."""
     trace: str | None = None
 
     def to_text(self) -> str:

@@ -73,14 +73,20 @@ class KeyChoice:
     keys: Keys
     count: int
 
-    def __call__(self, numbers: Numbers, calm: npt.NDArray[np.integer] | None = None) -> Numbers:
-        """`calm` are the places in normal times, when all keys are the same; by default they are spread at random."""
-        places = self._normal(numbers) if calm is None or self.keys.zipf else calm.astype(np.int64)
+    def __call__(
+        self, numbers: Numbers, calm: npt.NDArray[np.integer] | None = None, *, draws: Numbers | None = None
+    ) -> Numbers:
+        """`calm` are the places in normal times, when all keys are the same; by default they are spread at random.
+
+        Where a tuple has several keys, its number comes several times, and `draws` are numbers that tell them apart.
+        """
+        draws = numbers if draws is None else draws
+        places = self._normal(draws) if calm is None or self.keys.zipf else calm.astype(np.int64)
         # Where spikes overlap, the later one takes its share first.
         for spell in self.keys.spells:
-            hot = fractions(numbers, spell.salt) < spell.share_of(numbers)
+            hot = fractions(draws, spell.salt) < spell.share_of(numbers)
             if hot.any():
-                which = _pick(spell.popularity, fractions(numbers[hot], spell.salt + 1))
+                which = _pick(spell.popularity, fractions(draws[hot], spell.salt + 1))
                 places[hot] = self.hot(spell)[which]
         return places
 

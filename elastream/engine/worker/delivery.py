@@ -12,3 +12,6 @@ class Delivery:
     replica: int
     first: int
     """How many tuples this replica had taken before them, since the base began."""
+
+    base_id: str = ""
+    """Of the base that they waited in: its first deliveries begin a result anew."""

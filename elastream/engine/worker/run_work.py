@@ -352,11 +352,12 @@ class WorkRun:
 
     def _deliver(self, operator: Operator, receipt: LaneReceipt, batch: pa.RecordBatch, first: int) -> Made:
         """Give a sink its rows; when it raises, all of them count as failed, for what it wrote is not known."""
-        identity = f"{self._context.program.base_id}-{operator.name}-{receipt.lane}-{first}"
+        base_id = self._context.program.base_id
+        identity = f"{base_id}-{operator.name}-{receipt.lane}-{first}"
         function = self._deliver_to or operator.function
         assert function is not None
         try:
-            function(batch, Delivery(identity, operator.name, receipt.lane, first))
+            function(batch, Delivery(identity, operator.name, receipt.lane, first, base_id))
         except BaseException as error:
             return Made([], all_failed(batch, describe(error)))
         self._finish(receipt, batch)
