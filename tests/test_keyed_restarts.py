@@ -8,8 +8,9 @@ import pytest
 from flows import finish, wait_for
 from word_counts import Rows, check_emitted, count_words, counted, counting, expected, words
 
-from elastream import Topology
-from elastream.errors import SettingError
+from elastream import Settings, Topology
+from elastream.errors import BaseUnusable, SettingError
+from elastream.lanes import Store, audit
 from elastream.testing import LocalEngine
 
 
@@ -60,3 +61,40 @@ def test_a_new_column_is_followed_and_anything_else_is_refused_with_one_line(tmp
     with LocalEngine().run(again, str(tmp_path), discard=("count",)) as handle:
         finish(handle)
         assert handle.state("count").column("n").to_pylist() == [""] * handle.state("count").num_rows
+
+
+def remember_much(key: str, rows: Rows, state: Any) -> Iterator[dict[str, Any]]:
+    state.n += len(rows)
+    state.text = key * 200
+    yield {"word": key, "n": state.n}
+
+
+def test_a_host_that_would_remember_more_than_it_may_stops_the_run_and_a_larger_bound_goes_on(tmp_path: Path) -> None:
+    def flow() -> Topology:
+        columns: dict[str, Any] = {"state": "n long, text string", "initial": {"n": 0, "text": ""}}
+        return counting(words(12_000, 5000, 2.0), remember_much, **columns)
+
+    def bounded(mebibytes: int) -> Settings:
+        return Settings(state_bytes_per_host=mebibytes << 20)
+
+    for _ in range(2):
+        with (
+            pytest.raises(
+                BaseUnusable, match=r"^state of 'count': this host .* state_bytes_per_host=2_097_152 .* larger bound"
+            ),
+            LocalEngine(hosts=2).run(flow(), str(tmp_path), settings=bounded(2)) as handle,
+        ):
+            finish(handle)
+        # What it has is whole, and it does not go on with the same bound.
+        assert audit(Store(str(tmp_path))).problems == ()
+    with LocalEngine(hosts=2).run(flow(), str(tmp_path), settings=bounded(64)) as handle:
+        finish(handle)
+        assert counted(handle) == expected(12_000, 5000)
+        check_emitted(handle, expected(12_000, 5000))
+
+
+def test_a_bound_in_which_no_store_fits_is_refused() -> None:
+    with pytest.raises(
+        SettingError, match=r"state_bytes_per_host must be 1048576 \(1 MiB\) or more, got 1000; None means no limit"
+    ):
+        Settings(state_bytes_per_host=1000)
