@@ -1,5 +1,6 @@
 """Keyed operators of which something is wrong: a tuple, a key, a function, or what was declared."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -166,3 +167,20 @@ def test_what_cannot_be_is_refused_when_it_is_declared(how: dict[str, Any], said
     with pytest.raises(TopologyError) as caught:
         flow.keyed("count", count_words, after="in", **{**options, **how}).output("out", after="count").build()
     assert said in str(caught.value)
+
+
+def test_a_tuple_that_ends_its_process_is_set_aside_while_lanes_go_back_to_hosts_that_come_again(
+    tmp_path: Path,
+) -> None:
+    def fragile(key: str, rows: Rows, state: Any) -> Iterator[dict[str, Any]]:
+        if any(row["id"] == 137 for row in rows):
+            os._exit(3)
+        return count_words(key, rows, state)
+
+    flow = counting(words(4000, 200, 1.0), fragile, replicas=6, start=None)
+    with LocalEngine(processes=True).run(flow, str(tmp_path)) as handle:
+        finish(handle)
+        letters = handle.dead_letters().to_pylist()
+        assert counted(handle) == Counter(word_of(n, 200) for n in range(4000) if n != 137)
+        assert handle.audit().problems == ()
+    assert [letter["row"] for letter in letters] == [f'{{"id": 137, "word": "{word_of(137, 200)}"}}']
