@@ -5,6 +5,9 @@ from typing import Literal
 
 from elastream.errors import SettingError
 
+LEAST_STATE_BYTES = 1 << 20
+"""An empty store takes some pages already."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -26,7 +29,7 @@ class Settings:
     """A tuple older than this is dropped (counted) before it is served; None: none is."""
 
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
-    """A tuple on which an operator raises is put aside with its error (counted), or ends the run."""
+    """A tuple on which an operator raises, or ends its process, is put aside with its error (counted), or ends the run."""
 
     most_letters: int | None = 100_000
     """Dead letters that a base keeps; of more, the oldest are removed unread (counted). None: no limit."""
@@ -40,6 +43,9 @@ class Settings:
     ring_s: float | None = 1.0
     """How often what keyed operators remember is copied to the next replica's host, to go on there when a host dies; None: never."""
 
+    state_bytes_per_host: int | None = None
+    """What keyed operators remember may fill so much of each host's disk, copies for the ring included; None: as much as there is."""
+
     state_partitions: int = 4
     """Into how many parts Spark cuts the state of dataframe operators, when a base is new; later `handle.rescale_state` does."""
 
@@ -51,6 +57,11 @@ class Settings:
             raise SettingError(f"max_budget_s must be at least budget_s {self.budget_s}, got {self.max_budget_s}")
         if self.ring_s is not None and not self.ring_s > 0:
             raise SettingError(f"ring_s must be more than 0, got {self.ring_s}; None means no copies")
+        if self.state_bytes_per_host is not None and self.state_bytes_per_host < LEAST_STATE_BYTES:
+            raise SettingError(
+                f"state_bytes_per_host must be {LEAST_STATE_BYTES} (1 MiB) or more, got {self.state_bytes_per_host}; "
+                "None means no limit but the disk"
+            )
         if self.state_partitions < 1:
             raise SettingError(f"state_partitions must be 1 or more, got {self.state_partitions}")
         if self.q_size is not None and self.q_size < 1:

@@ -4,7 +4,8 @@
 
 With STEP, one of those of `mortal_driver`, it kills itself at that step of a tick.
 
-It prints the pids of its hosts whenever they change, and `ended` when every tuple has arrived.
+It prints the pids of its hosts whenever they change, and `ended` when every tuple has arrived. The file `moves` has a line per
+rescale of the keyed count that is over: how many key groups changed hands.
 """
 
 import os
@@ -53,9 +54,14 @@ def main() -> None:
     flow.output("tallies", after="tally")
     with LocalEngine(processes=True).run(flow, str(folder / "base")) as handle:
         told: list[int] = []
+        moved = 0
         moments = random.Random(count)
         while not handle.await_end(0.05):
             handle.scale("tally", moments.randint(1, 4))
+            for move in handle.state_moves[moved:]:
+                moved += 1
+                with open(folder / "moves", "a", encoding="utf-8") as file:
+                    file.write(f"{move.groups}\n")
             pids = sorted(seats.pid for seats in list(handle._run.planner.roster.hosts.values()))
             if pids != told and handle.totals("end").finished:
                 told = pids

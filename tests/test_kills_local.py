@@ -35,9 +35,16 @@ def check_tallies(store: Store, count: int) -> None:
     assert last == wanted
 
 
+def groups_moved(folder: Path) -> int:
+    """Key groups that have changed hands by now, in rescales that came to their end."""
+    moves = folder / "moves"
+    return sum(map(int, moves.read_text().split())) if moves.exists() else 0
+
+
 def test_drivers_and_hosts_killed_at_every_step_and_at_random_moments_lose_and_double_nothing(tmp_path: Path) -> None:
     (tmp_path / "sink").mkdir()
     count, moments, killed = 2000 * (KILLS + 2 + len(TICK_STEPS)), random.Random(50), Counter[str]()
+    moves: list[int] = []
     for step in TICK_STEPS:
         words = [sys.executable, str(HERE / "mortal_local.py"), str(tmp_path), str(count), step]
         done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False, cwd=HERE)
@@ -55,11 +62,12 @@ def test_drivers_and_hosts_killed_at_every_step_and_at_random_moments_lose_and_d
                 time.sleep(moments.uniform(0.0, 0.4))
                 if sum(killed.values()) >= KILLS or moments.random() < 0.4:
                     break
-                killed["host"] += 1
                 with suppress(ProcessLookupError):
                     os.kill(int(moments.choice(hosts)), signal.SIGKILL)
+                    killed["host"] += 1
             driver.kill()
             killed["driver"] += 1
+            moves.append(groups_moved(tmp_path))
     words = [sys.executable, str(HERE / "mortal_local.py"), str(tmp_path), str(count)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False, cwd=HERE)
     assert done.stdout.splitlines()[-1] == "ended", done.stderr
@@ -71,3 +79,5 @@ def test_drivers_and_hosts_killed_at_every_step_and_at_random_moments_lose_and_d
     assert found.entered == found.finished >= 3 * count and (found.dropped, found.queued) == (0, 0)
     assert (found.duplicates, found.problems) == (0, ())
     assert killed["driver"] and killed["host"]
+    # Keys changed hands between the kills, and not only before and after them.
+    assert len(set(moves)) > len(moves) // 2 and groups_moved(tmp_path) > moves[0]

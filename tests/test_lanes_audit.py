@@ -149,7 +149,7 @@ def test_the_audit_finds_all_segments_that_are_missing_each_once_per_lane(base: 
     assert len(problems) == len(waits)
     for lane, segment in waits:
         (mine,) = [p for p in problems if p.startswith(f"{lane.operator} lane {lane.lane}: ") and segment in p]
-        assert "it is gone, but tuples of it wait" in mine
+        assert "it is gone, but the ledger needs it" in mine
 
 
 def test_the_audit_finds_counters_that_do_not_add_up(base: Scoring) -> None:

@@ -448,7 +448,7 @@ def test_a_segment_that_was_cut_short_is_damaged(store: Store, writer: SegmentWr
 def test_a_segment_that_is_gone_is_damage_and_not_a_missing_file(store: Store, writer: SegmentWriter) -> None:
     piece = _one(writer, numbered(0, 20))
     (store.local_path / "segments" / piece.segment).unlink()
-    with pytest.raises(Damaged, match=f"{piece.segment} in .*: it is gone, but tuples of it wait; restore it"):
+    with pytest.raises(Damaged, match=f"{piece.segment} in .*: it is gone, but the ledger needs it; restore it"):
         SegmentReader(store).read(piece, NUMBERED)
 
 

@@ -100,3 +100,22 @@ def test_a_disk_without_room_is_said_in_one_line_before_it_ends_the_process(tmp_
         states.close()
     finally:
         subprocess.run(["umount", str(tmp_path)], check=False)
+
+
+def test_a_store_does_not_grow_past_its_bound_and_has_what_it_had(tmp_path: Path) -> None:
+    states = StateStore(["count", "last"], str(tmp_path), most_bytes=1 << 20)
+    written = dict[tuple[int, bytes], bytes]()
+    with pytest.raises(
+        BaseUnusable,
+        match=r"^state of 'count': this host would remember more than state_bytes_per_host=1_048_576 allows; start again",
+    ):
+        for number in range(10_000):
+            changes = [(number % 128, f"{number}-{n}".encode(), b"x" * 100) for n in range(10)]
+            states.write("count", changes)
+            written |= {(group, key): record for group, key, record in changes}
+    # A quarter of the bound is records at least; the rest is keys, pages that are not full, and those of the change before.
+    assert len(written) * 100 > 1 << 18 and told(states, "count") == written
+    with pytest.raises(BaseUnusable, match="state of 'last'"):
+        states.replace_group("last", 1, [(str(number).encode(), b"y" * 1000) for number in range(1000)])
+    assert states.group("last", 1) == [] and told(states, "count") == written
+    states.close()

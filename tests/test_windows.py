@@ -329,6 +329,32 @@ def test_a_timer_that_raises_goes_to_the_dead_letters_with_its_key_and_does_not_
     assert state[3] >= 10 and all(letter["error"].startswith("ValueError: three") for letter in letters)
 
 
+def test_a_key_that_was_forgotten_before_its_time_came_is_not_woken(tmp_path: Path) -> None:
+    def remember(key: int, rows: list[dict[str, Any]], state: Any) -> list[dict[str, Any]]:
+        state.n += len(rows)
+        if key == 0:
+            state.wake_at_event(BEGAN + 3 * KEYS)
+        return []
+
+    flow = events(10 * KEYS, 10.0 * KEYS).filter("once", lambda row: row["key"] != 0 or row["id"] == 0, after="in")
+    flow.keyed(
+        "remember",
+        remember,
+        after="once",
+        key="key",
+        state="n long",
+        initial={"n": 0},
+        schema="key long",
+        on_timer=lambda key, at_s, state: [{"key": key}],
+        event_time="at",
+        ttl_s=15.0,
+    ).output("out", after="remember")
+    with LocalEngine(virtual=True).run(flow, str(tmp_path)) as handle:
+        finish(handle)
+        assert handle.output("out").num_rows == 0
+        assert sorted(handle.state("remember").column("key").to_pylist()) == list(range(1, KEYS))
+
+
 def test_a_key_that_is_to_be_woken_by_nobody_is_said_in_one_line(tmp_path: Path) -> None:
     flow = events(20)
     flow.keyed("remember", lambda key, rows, state: state.wake_at(5), after="in", key="key", state="n long")

@@ -58,11 +58,13 @@ class LaneWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="lane
     """Per target that wants to know, how many tuples wait in its active lanes."""
     loads: list[Loads] = []
     bury: str = ""
-    """Not empty: do not serve them, put them into the dead letters with this error."""
+    """Not empty: do not serve them, nor wake a key; put them, or the key, into the dead letters with this error."""
     watermark_s: float | None = None
     """Of a keyed operator with event times: nothing that happened before is expected any more. None: it is not known yet."""
     proven: bool = False
     """True when the operator has given what it declared before: what it gives otherwise now is the fault of a tuple."""
+    wake: int | None = None
+    """How many keys to wake, the earliest first; None: all whose time has come."""
 
 
 class SourceWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="source"):

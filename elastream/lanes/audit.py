@@ -3,15 +3,18 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pyarrow as pa
 
 from elastream.errors import Damaged
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.ledger import Ledger, LedgerReader
+from elastream.lanes.runs import cut
 from elastream.lanes.segment_files import SegmentReader
 from elastream.lanes.segments import SchemaId, Slice, decode_schema
 from elastream.lanes.state import Entry, LedgerState
+from elastream.lanes.state_log import StateLog
 from elastream.lanes.store import Store
 
 UNSERVED = "dead-letters"
@@ -37,7 +40,7 @@ class Audit:
 
 
 def audit(store: Store) -> Audit:
-    """entered = finished + dropped + queued; no slice twice; every tuple that waits can be read."""
+    """entered = finished + dropped + queued; no slice twice; every tuple that waits, and all that is remembered, can be read."""
     ledger = Ledger(store)
     problems: list[str] = []
     entries: list[Entry] = []
@@ -81,9 +84,10 @@ def audit(store: Store) -> Audit:
 
 
 def _named_twice(entries: list[Entry], state: LedgerState) -> int:
-    """Slices with rows that another append, or another place in a lane, claims too."""
+    """Slices with rows that another append, or another place in a lane or in a log of states, claims too."""
     appended = _overlapping(a.slice for entry in entries for a in entry.appended)
-    return len(appended | _overlapping(s for queue in state.lanes.values() for s in queue.slices))
+    waiting = _overlapping(s for queue in state.lanes.values() for s in queue.slices)
+    return len(appended | waiting | _overlapping(s for log in state.logs.values() for s in log.slices()))
 
 
 def _overlapping(slices: Iterable[Slice]) -> set[tuple[str, int, int]]:
@@ -102,24 +106,63 @@ def _overlapping(slices: Iterable[Slice]) -> set[tuple[str, int, int]]:
 
 
 def _unreadable(store: Store, state: LedgerState) -> list[str]:
-    """Per lane, the segments of which something waits and cannot be read."""
-    schemas = {key: decode_schema(text) for key, text in state.schemas.items()}
-    problems: list[str] = []
-    reader, newest = SegmentReader(store), LedgerReader(store)
+    """Per lane and per keyed operator, the segments of which something is needed and cannot be read."""
+    reading = _Reading(store, state)
     try:
-        for lane, queue in state.lanes.items():
-            found = set[str]()
-            for piece in queue.slices:
-                if piece.segment in found:
-                    continue
-                problem = _problem_of(reader, piece, schemas)
-                # A driver that runs may have served the tuples since: then what is gone was not needed any more.
-                if problem is not None and newest.refresh().names(piece.segment):
-                    found.add(piece.segment)
-                    problems.append(f"{lane.operator} lane {lane.lane}: {problem}")
+        problems = [
+            problem
+            for lane, queue in state.lanes.items()
+            for problem in reading.problems(f"{lane.operator} lane {lane.lane}", queue.slices)
+        ]
+        for operator, log in state.logs.items():
+            problems += reading.problems(f"state of {operator}", log.slices())
+            problems += _not_as_told(operator, log)
     finally:
-        reader.close()
+        reading.close()
     return problems
+
+
+def _not_as_told(operator: str, log: StateLog) -> list[str]:
+    """What a log of states lacks, or has too much: a change between two others, keys of a group that was written whole."""
+    problems = []
+    numbers = [*(change.number for change in log.changes), log.next_number]
+    gap = next((number + 1 for number, after in pairwise(numbers) if after != number + 1), None)
+    if gap is not None:
+        problems.append(f"state of {operator}: change {gap} is not there")
+    for change in log.changes:
+        runs = sum(rows for _, rows in cut(change.slice.runs, change.slice.first, change.slice.rows))
+        if runs != change.slice.rows:
+            problems.append(
+                f"state of {operator}: change {change.number} tells the key groups of {runs} of {change.slice.rows} rows"
+            )
+    for group, whole in log.wholes.items():
+        rows = sum(piece.rows for piece in whole.slices)
+        if rows != whole.keys:
+            problems.append(f"state of {operator}: key group {group} has {rows} of {whole.keys} keys")
+    return problems
+
+
+class _Reading:
+    """Reads every slice of which the ledger says that it is needed."""
+
+    def __init__(self, store: Store, state: LedgerState) -> None:
+        self._schemas = {key: decode_schema(text) for key, text in state.schemas.items()}
+        self._reader, self._newest = SegmentReader(store), LedgerReader(store)
+
+    def problems(self, where: str, slices: Iterable[Slice]) -> list[str]:
+        """Of each segment that has some, the first."""
+        found: dict[str, str] = {}
+        for piece in slices:
+            if piece.segment in found:
+                continue
+            problem = _problem_of(self._reader, piece, self._schemas)
+            # A driver that runs may have served the tuples since: then what is gone was not needed any more.
+            if problem is not None and self._newest.refresh().names(piece.segment):
+                found[piece.segment] = f"{where}: {problem}"
+        return list(found.values())
+
+    def close(self) -> None:
+        self._reader.close()
 
 
 def _problem_of(reader: SegmentReader, piece: Slice, schemas: dict[SchemaId, pa.Schema]) -> str | None:

@@ -257,7 +257,7 @@ class SegmentReader:
                 return os.pread(descriptor, piece.length, piece.offset)
         except FileNotFoundError:
             raise Damaged(
-                f"segment {name} in {self._store}: it is gone, but tuples of it wait; restore it and start again"
+                f"segment {name} in {self._store}: it is gone, but the ledger needs it; restore it and start again"
             ) from None
 
     def _descriptor(self, segment: str, name: str) -> int:

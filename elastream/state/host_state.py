@@ -20,10 +20,12 @@ Read = Callable[[Slice], pa.RecordBatch]
 class HostState:
     """Of one process. Works of different lanes never touch the same key group."""
 
-    def __init__(self, codecs: Mapping[str, RecordCodec], folder: str | None = None) -> None:
+    def __init__(
+        self, codecs: Mapping[str, RecordCodec], folder: str | None = None, most_bytes: int | None = None
+    ) -> None:
         self.codecs = codecs
         timers = {name: codec.timers_of for name, codec in codecs.items() if codec.state.on_timer is not None}
-        self.store = StateStore(list(codecs), folder, timers)
+        self.store = StateStore(list(codecs), folder, timers, most_bytes)
 
     def learn(
         self,

@@ -5,6 +5,7 @@ is short. Nothing of it outlives the process; what must last is in changelogs.
 """
 
 import hashlib
+import mmap
 import os
 import struct
 import tempfile
@@ -20,7 +21,7 @@ import lmdb
 from elastream.errors import BaseUnusable
 
 MOST_BYTES = 1 << 40
-"""The store may grow to this size: addresses that are set aside, not memory nor disk."""
+"""A store without a bound may grow to this size: addresses that are set aside, not memory nor disk."""
 
 LEAST_FREE_BYTES = 64 << 20
 """A store stops when its disk has no more than this: LMDB writes by memory, and a page that finds no place ends the process."""
@@ -71,15 +72,20 @@ class StateStore:
     """Of one host. Several threads may use it; each change is whole or did not happen."""
 
     def __init__(
-        self, operators: Sequence[str], folder: str | None = None, timers_of: Mapping[str, TimersOf] | None = None
+        self,
+        operators: Sequence[str],
+        folder: str | None = None,
+        timers_of: Mapping[str, TimersOf] | None = None,
+        most_bytes: int | None = None,
     ) -> None:
-        """`timers_of`: of the operators whose keys are woken."""
+        """`timers_of`: of the operators whose keys are woken; `most_bytes`: no change makes the store larger than that."""
         self._timers_of = dict(timers_of or {})
+        self._most_bytes = MOST_BYTES if most_bytes is None else most_bytes
         place = Path(tempfile.mkdtemp(prefix="elastream-state-", dir=folder))
         try:
             self._env = lmdb.open(
                 str(place),
-                map_size=MOST_BYTES,
+                map_size=self._most_bytes // mmap.PAGESIZE * mmap.PAGESIZE,
                 max_dbs=max(1, 2 * len(operators)),
                 sync=False,
                 metasync=False,
@@ -174,8 +180,14 @@ class StateStore:
     @contextmanager
     def _writing(self, operator: str) -> Iterator[lmdb.Transaction]:
         self._check_room(operator)
-        with self._env.begin(db=self._tables[operator], write=True) as transaction:
-            yield transaction
+        try:
+            with self._env.begin(db=self._tables[operator], write=True) as transaction:
+                yield transaction
+        except lmdb.MapFullError:
+            raise BaseUnusable(
+                f"state of {operator!r}: this host would remember more than state_bytes_per_host={self._most_bytes:_} allows; "
+                "start again with the same base and a larger bound, or with more hosts"
+            ) from None
 
     def _check_room(self, operator: str) -> None:
         if self._looks % BETWEEN_LOOKS == 0:

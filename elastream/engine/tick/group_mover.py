@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from elastream.control import Move, StateMoved
 from elastream.engine.tick.roster import Roster
 from elastream.engine.tick.state_keeper import StateKeeper
+from elastream.engine.tick.suspects import Suspects
 from elastream.engine.tick.timers import LaneTimers
 from elastream.engine.tick.transfers import Step, Transfer, Transfers
 from elastream.lanes.segments import LaneId
@@ -47,6 +48,7 @@ class GroupMover:
         roster: Roster,
         keeper: StateKeeper,
         timers: LaneTimers,
+        suspects: Suspects,
     ) -> None:
         """`is_free` says whether a lane has nothing under way, nor anything that somebody outside was given."""
         self._state = state
@@ -54,6 +56,7 @@ class GroupMover:
         self._roster = roster
         self._keeper = keeper
         self._timers = timers
+        self._suspects = suspects
         self.transfers = Transfers(keeper, is_free)
         self._wanted: dict[str, Owners] = {}
         """Per operator of which some groups are not where they shall be, where all of them shall be."""
@@ -150,7 +153,8 @@ class GroupMover:
 
     def _send_home(self, lane: LaneId, from_host: int, to_host: int) -> None:
         """A lane that remembers something moves, with all of it."""
-        if self._keeper.prepare(lane):
+        # One that is suspected is tried again where it is: standing still for a transfer, it never would be.
+        if lane not in self._suspects and self._keeper.prepare(lane):
             self.transfers.begin(tuple(self._keeper.groups_of(lane)), lane, lane, from_host, to_host)
 
     def _transfer(self, operator: str, left: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -169,7 +173,7 @@ class GroupMover:
                 sent.setdefault((owners[group], number, live, home.host), []).append(group)
         for (giver, taker, from_host, to_host), groups in sent.items():
             lane = LaneId(operator, giver)
-            if not self.transfers.gives(lane):
+            if not self.transfers.gives(lane) and lane not in self._suspects:
                 some = self._keeper.portions(operator, groups)[0]
                 self.transfers.begin(some, lane, LaneId(operator, taker), from_host, to_host)
         return ready

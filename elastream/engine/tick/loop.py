@@ -79,7 +79,9 @@ class TickLoop:
         self._planner = planner
         self._merger = ReceiptMerger(graph, settings)
         self._check = ReceiptCheck(graph, base.state)
-        self.mover = GroupMover(base.state, planner.is_free, planner.roster, planner.keeper, planner.timers)
+        self.mover = GroupMover(
+            base.state, planner.is_free, planner.roster, planner.keeper, planner.timers, planner.suspects
+        )
         self.redirector = Redirector(graph, base.state, self.mover, planner.loads)
         self._letters = LetterBounds(base.store, settings)
         self._hosts = hosts
@@ -148,11 +150,13 @@ class TickLoop:
         applied = self._state.apply(entry) if entry is not None else None
         for receipt in receipts:
             self._estimates.learn(receipt)
+        if self._planner.timers:
+            self._planner.timers.hear(lane for receipt in receipts for lane in receipt.operators)
         self._free(said, applied, began)
         self.redirector.hear(result)
         split = self._redirect(began)
         moved = self._move_groups(resized, began)
-        marks = self._advance_watermarks(receipts)
+        marks = self._planner.timers.advance()
         planned = self._plan(began)
         self._write(entry, applied, planned, result, moved, marks)
         for batch in batches:
@@ -294,13 +298,6 @@ class TickLoop:
         moved, filled = self.mover.step(now)
         self._planner.filled(filled, now)
         return moved
-
-    def _advance_watermarks(self, receipts: list[Receipt]) -> dict[str, float]:
-        timers = self._planner.timers
-        if not timers:
-            return {}
-        timers.hear(lane for receipt in receipts for lane in receipt.operators)
-        return timers.advance()
 
     def _plan(self, now: float) -> NextWorks:
         if self.life.phase is not Phase.RUNNING:

@@ -18,7 +18,7 @@ from elastream.engine.tick.lane_loads import LaneLoads
 from elastream.engine.tick.replays import Replays
 from elastream.engine.tick.roster import Roster, Seats
 from elastream.engine.tick.state_keeper import SentTask, StateKeeper, Task
-from elastream.engine.tick.suspects import Suspects
+from elastream.engine.tick.suspects import Suspects, TimerSuspect
 from elastream.engine.tick.timers import LaneTimers
 from elastream.lanes.segments import LaneId
 from elastream.lanes.state import Given, LedgerState
@@ -89,10 +89,7 @@ class Planner:
             head.name: [e.target for e in graph.edges_leaving(head.name) if e.grouping.kind == "partial_key"]
             for head in (*graph.sources, *graph.served)
         }
-        self._grouped = frozenset(
-            o.name for o in graph.served if o.keyed is not None and (o.keyed.on_timer or o.keyed.merge)
-        )
-        """Operators whose works must know the key groups of their lanes."""
+        self._merging = frozenset(o.name for o in graph.served if o.keyed is not None and o.keyed.merge is not None)
         self._hints: dict[str, bool] = {
             o.name: all(member.waits for member in graph.chain(o.name)) for o in graph.served
         }
@@ -109,9 +106,9 @@ class Planner:
         """A receipt has come and been applied: its lanes are free. None when nobody knows the work."""
         known = self._pop(work)
         if known is not None:
-            for lane in known.lanes:
+            for lane, rows in known.lanes.items():
                 if known.task is None:
-                    self.suspects.served(lane, self._state.queue(lane).consumed)
+                    self._came_back(lane, rows)
                 self._schedule(lane, now)
             if not self.suspects:
                 self.roster.rejoin()
@@ -130,11 +127,10 @@ class Planner:
             if known.task is not None:
                 self.keeper.lost(known.task)
             for lane, rows in known.lanes.items():
-                if known.task is not None or not rows:
-                    self._schedule(lane, now)
-                    continue
-                first = self._state.queue(lane).consumed
-                self.suspects.host_died(lane, first, rows, alone=known.alone, whole=lane.operator in self._whole)
+                if known.task is None:
+                    first, whole = self._state.queue(lane).consumed, lane.operator in self._whole
+                    wakes = bool(self.timers.groups_of(lane))
+                    self.suspects.host_died(lane, first, rows, alone=known.alone, whole=whole, wakes=wakes)
                 self._schedule(lane, now)
         self.keeper.host_went(host)
         self.roster.spread(self._state.lanes)
@@ -169,6 +165,10 @@ class Planner:
                 del self._due_at[lane]
                 self._starved[lane] = None
         woken: dict[LaneId, None] = dict.fromkeys(self.timers.due(wall_s) if self.timers else ())
+        if self.suspects:
+            # Keys are woken when the tuples before them are not suspected any more, and then no tuple is served.
+            woken = {lane: None for lane in woken if lane not in self.suspects}
+            woken |= dict.fromkeys(self.suspects.wakes_only())
         self._starved |= {lane: None for lane in woken if lane not in self._busy}
         if self.roster.hosts:
             ready, self._starved = list(self._starved), {}
@@ -294,11 +294,20 @@ class Planner:
                 planned.given.append(given)
                 self._state.given[lane] = given
         lane = next(iter(rows_of))
+        lanes = [self._lane_rows(lane, rows) for lane, rows in rows_of.items()]
+        planned_s, watermark_s, wake = given.planned_s if given else wall_s, self.timers.told(operator), None
+        if self.suspects.is_waking(lane):
+            keys = self._suspected_keys(lane, wall_s)
+            planned_s, watermark_s, wake = keys.clock_s, keys.watermark_s, keys.keys
+            lanes = [lanes[0]._replace(groups=keys.groups)]
+        elif alone:
+            # What ends the process is a tuple, or a key that is woken: never both in one work.
+            wake = 0
         work = LaneWork(
             next(self._ids),
             operator,
-            [self._lane_rows(lane, rows) for lane, rows in rows_of.items()],
-            given.planned_s if given else wall_s,
+            lanes,
+            planned_s,
             0.0 if whole else self.budget_s * rules.OVERRUN,
             1 if service_s < 0 else min(max(1, int(rules.CHUNK_S / max(service_s, 1e-9))), rules.MOST_ROWS),
             computes,
@@ -307,8 +316,9 @@ class Planner:
             self.queued(operator),
             self.loads_of(operator),
             _ENDED if self.suspects.condemned(lane) else "",
-            self.timers.told(operator),
+            watermark_s,
             operator in self._state.totals and self._state.totals[operator].processed > 0,
+            wake,
         )
         self.headroom.reserve(work.id, operator, sum(rows_of.values()))
         for lane in rows_of:
@@ -317,13 +327,33 @@ class Planner:
         self._send(UnderWay(work.id, seats.host, operator, rows_of, now, computes, alone), seats)
         planned.works.setdefault(seats.host, []).append(work)
 
+    def _suspected_keys(self, lane: LaneId, wall_s: float) -> TimerSuspect:
+        found = self.suspects.keys_of(lane)
+        if found is None:
+            found = TimerSuspect(wall_s, self.timers.told(lane.operator), self.timers.groups_of(lane))
+            self.suspects.suspect_keys(lane, found)
+        return found
+
+    def _came_back(self, lane: LaneId, rows: int) -> None:
+        """A work of a lane is done, whatever was suspected of it."""
+        keys = None if rows else self.suspects.keys_of(lane)
+        if keys is None:
+            self.suspects.served(lane, self._state.queue(lane).consumed)
+            return
+        self.suspects.woken(lane, left=self.timers.is_due(lane, keys.clock_s, keys.watermark_s))
+        # It may have got key groups meanwhile, which were not looked at.
+        self.timers.ask(lane)
+
     def _lane_rows(self, lane: LaneId, rows: int) -> LaneRows:
         queue = self._state.queue(lane)
-        groups = tuple(self.keeper.groups_of(lane)) if lane.operator in self._grouped else ()
+        # Merged states and timers do not go together.
+        groups = tuple(self.keeper.groups_of(lane)) if lane.operator in self._merging else self.timers.groups_of(lane)
         return LaneRows(lane.lane, queue.consumed, list(queue.peek(rows)), groups)
 
     def _rows(self, lane: LaneId) -> int:
         """How many tuples of a lane to serve next; 0 when those behind it have no room."""
+        if self.suspects.is_waking(lane):
+            return 0
         given = self._state.given.get(lane)
         if given is not None:
             return given.rows

@@ -49,6 +49,12 @@ class LaneTimers:
     def watermark_s(self, operator: str) -> float:
         return math.inf if operator in self._ended else self._state.watermarks.get(operator, -math.inf)
 
+    def groups_of(self, lane: LaneId) -> tuple[int, ...]:
+        """The key groups that a work of a lane shall look through for keys to be woken."""
+        if lane.operator not in self._timed:
+            return ()
+        return tuple(group for group, owner in enumerate(self._state.owners[lane.operator]) if owner == lane.lane)
+
     def hear(self, receipts: Iterable[LaneReceipt]) -> None:
         """Receipts of works that are done."""
         for receipt in receipts:
@@ -80,7 +86,7 @@ class LaneTimers:
     def groups_moved(self, operator: str, lanes: Iterable[int]) -> None:
         """Key groups of these lanes have changed hands, and what waits with them: they must be asked for their timers again."""
         for number in lanes:
-            self._next.pop(LaneId(operator, number), None)
+            self.ask(LaneId(operator, number))
         if operator in self._coming:
             self._coming[operator] = self._coming[operator][0], self._waiting(operator)
 
@@ -91,11 +97,18 @@ class LaneTimers:
             if self._state.logs[operator].is_empty:
                 continue
             watermark_s = self.watermark_s(operator)
-            for number in set(self._state.owners[operator]):
-                clock_s, event_s = self._next.get(LaneId(operator, number), (-math.inf, -math.inf))
-                if clock_s <= wall_s or event_s <= min(watermark_s, _LATEST):
-                    found.append(LaneId(operator, number))
+            lanes = [LaneId(operator, number) for number in set(self._state.owners[operator])]
+            found += [lane for lane in lanes if self.is_due(lane, wall_s, watermark_s)]
         return found
+
+    def is_due(self, lane: LaneId, wall_s: float, watermark_s: float | None) -> bool:
+        """True when keys of a lane are to be woken by then, or the lane must be asked."""
+        clock_s, event_s = self._next.get(lane, (-math.inf, -math.inf))
+        return clock_s <= wall_s or (watermark_s is not None and event_s <= min(watermark_s, _LATEST))
+
+    def ask(self, lane: LaneId) -> None:
+        """Have a lane say again when its keys are to be woken."""
+        self._next.pop(lane, None)
 
     def next_s(self) -> float:
         """When the clock next wakes a key."""

@@ -111,6 +111,8 @@ def make_context(program: Program, store: Store, prefix: str, *, cached: bool) -
     lane_schemas, schemas = schemas_of(graph)
     heads = [operator for operator in graph.operators if not operator.chained and operator.kind is not Kind.OUTPUT]
     outputs = [operator.name for operator in graph.operators if operator.kind is Kind.OUTPUT]
+    remembers = cached and any(operator.keyed for operator in graph.operators)
+    most_bytes = program.settings.state_bytes_per_host
     return WorkerContext(
         program,
         store,
@@ -120,7 +122,7 @@ def make_context(program: Program, store: Store, prefix: str, *, cached: bool) -
         lane_schemas,
         {head.name: Chain(graph.chain(head.name), graph.edges_leaving(head.name)) for head in heads},
         frozenset((*outputs, DEAD_LETTERS)),
-        state=HostState(codecs_of(program)) if cached and any(o.keyed for o in graph.operators) else None,
+        state=HostState(codecs_of(program), most_bytes=most_bytes) if remembers else None,
     )
 
 

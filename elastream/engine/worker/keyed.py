@@ -3,7 +3,7 @@
 A tuple on which the function raises, or of which it makes what was not declared, leaves the state as it was and is set aside.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -15,10 +15,8 @@ from elastream.engine.worker.functions import Made, NotDeclared, columns_of, con
 from elastream.errors import OperatorFailed
 from elastream.routing.key_groups import groups_of
 from elastream.state.host_state import StateChanges
-from elastream.state.records import KeyRecord, RecordCodec
-from elastream.state.store import CLOCK, WATERMARK
-from elastream.topology import DUE, Kind, Operator, stored
-from elastream.topology.schemas import DUE_TYPE
+from elastream.state.records import KeyRecord
+from elastream.topology import DUE, Kind, Operator
 
 Key = tuple[int, bytes]
 Changed = dict[Key, bytes | None]
@@ -164,63 +162,6 @@ class KeyRun:
 
 
 _UNCHANGED: Any = object()
-
-
-# -- timers
-
-
-def wake_keys(
-    operator: Operator, state: StateChanges, groups: Sequence[int], now_s: float, watermark_s: float | None
-) -> Made:
-    """Call `on_timer` of the keys whose time has come, by the clock or by the watermark, the earliest first."""
-    assert operator.keyed is not None and operator.keyed.on_timer is not None
-    codec, function = state.codec, operator.keyed.on_timer
-    out: list[Any] = []
-    failures: list[Failure] = []
-    due = [
-        (at_s, kind, (group, key))
-        for kind, until_s in ((CLOCK, now_s), (WATERMARK, watermark_s))
-        for at_s, group, key in (state.due(kind, groups, until_s) if until_s is not None else ())
-    ]
-    for at_s, kind, place in sorted(due):
-        before = state.get_many([place])[0]
-        record = None if before is None else codec.record_of(before, now_s)
-        timers = [] if record is None else (record._timers if kind == CLOCK else record._event_timers) or []
-        left = [other for other in timers if round(other * 1e6) != round(at_s * 1e6)]
-        if record is None or len(left) == len(timers):
-            # It was changed by this work: it is not to be woken then any more.
-            continue
-        if kind == CLOCK:
-            record._timers = left or None
-        else:
-            record._event_timers = left or None
-        woken = codec.bytes_of(record, now_s)
-        key = codec.key_of(place[1])
-        try:
-            made = list(function(key[0] if len(key) == 1 else key, at_s, record) or ())
-            columns_of(operator, made)
-            after = codec.bytes_of(record, now_s)
-        except BaseException as error:
-            wrong = isinstance(error, NotDeclared)
-            failures.append(Failure(_key_row(codec, key, now_s), str(error) if wrong else describe(error), wrong))
-            # It is not woken again, and otherwise as it was.
-            made, after = [], woken
-        out += made
-        if after != before:
-            state.update({place: after})
-    if not out:
-        return Made([], failures)
-    due_us = pa.array([int(now_s * 1e6)] * len(out)).cast(DUE_TYPE)
-    return Made(
-        [pa.RecordBatch.from_arrays([*columns_of(operator, out), due_us], schema=stored(operator.schema))], failures
-    )
-
-
-def _key_row(codec: RecordCodec, key: tuple[Any, ...], now_s: float) -> pa.RecordBatch:
-    """A key in place of the tuple that a dead letter has."""
-    columns = [pa.array([value], field.type) for value, field in zip(key, codec.key_schema, strict=True)]
-    due = pa.array([int(now_s * 1e6)]).cast(DUE_TYPE)
-    return pa.RecordBatch.from_arrays([*columns, due], schema=stored(codec.key_schema))
 
 
 # -- a function of a batch

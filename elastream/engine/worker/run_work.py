@@ -33,11 +33,11 @@ from elastream.engine.worker.dead_letters import DEAD_LETTERS, Failure, all_fail
 from elastream.engine.worker.delivery import Delivery
 from elastream.engine.worker.functions import Made
 from elastream.engine.worker.intake import DAMAGED, NAME, new_rows, set_aside, with_due
-from elastream.engine.worker.keyed import wake_keys
 from elastream.engine.worker.outbox import Outbox
 from elastream.engine.worker.service_times import time_operators
 from elastream.engine.worker.split_keys import serve_split
 from elastream.engine.worker.state_works import apart, sync_state, write_whole
+from elastream.engine.worker.wake import wake_keys
 from elastream.errors import ElastreamError, OperatorFailed
 from elastream.kafka import Once
 from elastream.lanes.segment_files import Written
@@ -143,10 +143,7 @@ class WorkRun:
 
     def serve(self, work: LaneWork) -> None:
         """Run an operator, and those chained to it, on lane after lane, until the tuples or the time are used up."""
-        for member in self._context.chains[work.operator].members:
-            changes = self._context.changes_of(member, work.planned_s)
-            if changes is not None:
-                self._changes[member.name] = changes
+        self._begin_changes(work)
         if work.proven:
             self._context.proven.update(member.name for member in self._context.chains[work.operator].members)
         deadline = time.perf_counter() + work.budget_s if work.budget_s else float("inf")
@@ -156,14 +153,21 @@ class WorkRun:
                 return
 
     def bury(self, work: LaneWork) -> None:
-        """Put the tuples into the dead letters without looking at them: they have ended their process before."""
+        """Put the tuples, or the first key to be woken, into the dead letters: they have ended their process before."""
+        self._begin_changes(work)
         for rows in work.lanes:
+            if not rows.slices:
+                chain = self._context.chains[work.operator]
+                self._wake(work, rows, chain, self._begin_receipts(chain, rows.lane))
+                continue
             receipt = LaneReceipt(work.operator, rows.lane)
             self._receipts.append(receipt)
             for batch in self._read(rows):
                 receipt.consumed += batch.num_rows
                 receipt.failed += batch.num_rows
-                self._failures += [(work.operator, rows.lane, failure) for failure in all_failed(batch, work.bury)]
+                failures = all_failed(batch, work.bury)
+                self._check(work.operator, rows.lane, failures)
+                self._failures += [(work.operator, rows.lane, failure) for failure in failures]
 
     def take(self, work: LaneWork, rows: LaneRows) -> Iterator[pa.RecordBatch]:
         """All of a lane's rows, for Spark to serve: its state must see the same rows when a batch is repeated."""
@@ -210,10 +214,20 @@ class WorkRun:
 
     # -- inside
 
+    def _begin_changes(self, work: LaneWork) -> None:
+        for member in self._context.chains[work.operator].members:
+            changes = self._context.changes_of(member, work.planned_s)
+            if changes is not None:
+                self._changes[member.name] = changes
+
+    def _begin_receipts(self, chain: Chain, lane: int) -> list[LaneReceipt]:
+        receipts = [LaneReceipt(member.name, lane) for member in chain.members]
+        self._receipts += receipts
+        return receipts
+
     def _serve_lane(self, work: LaneWork, rows: LaneRows, deadline: float) -> None:
         chain = self._context.chains[work.operator]
-        receipts = [LaneReceipt(member.name, rows.lane) for member in chain.members]
-        self._receipts += receipts
+        receipts = self._begin_receipts(chain, rows.lane)
         self._mine = frozenset(rows.groups)
         chunk, ends = work.chunk, chain.ends
         for batch in self._read(rows):
@@ -243,7 +257,7 @@ class WorkRun:
                     # Each may cost many calls, between which nobody looks at the clock.
                     chunk = min(chunk, FRAGILE)
         head = chain.members[0]
-        if head.keyed is not None and head.keyed.on_timer is not None:
+        if rows.groups and head.keyed is not None and head.keyed.on_timer is not None:
             self._wake(work, rows, chain, receipts)
 
     def _wake(self, work: LaneWork, rows: LaneRows, chain: Chain, receipts: list[LaneReceipt]) -> None:
@@ -251,7 +265,8 @@ class WorkRun:
         head = chain.members[0]
         self._woken.append((receipts[0], rows.groups))
         wall, cpu = time.perf_counter(), time.thread_time()
-        made = wake_keys(head, self._changes[head.name], rows.groups, work.planned_s, work.watermark_s)
+        until_s = work.planned_s, work.watermark_s
+        made = wake_keys(head, self._changes[head.name], rows.groups, until_s, work.wake, work.bury)
         receipts[0].busy_s += time.perf_counter() - wall
         receipts[0].cpu_s += time.thread_time() - cpu
         self._check(head.name, rows.lane, made.failures)
