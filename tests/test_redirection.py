@@ -217,11 +217,12 @@ def test_a_split_key_is_counted_exactly_while_groups_move_and_replicas_change(al
 
 
 def test_tuples_without_keys_are_redirected_and_come_once(always_out_of_range: None) -> None:
-    flow = Topology("even").source("in", sources.replay(constant(3000, 1.0)))
+    flow = Topology("even").source("in", sources.replay(constant(1000, 3.0)))
     flow.map("work", lambda row: row, after="in", grouping=groupings.redirection(), replicas=(4, 4), start=4)
     flow.output("out", after="work")
     watch = Watch()
     with LocalEngine(hosts=2).run(flow, policy=watch, td_s=0.2, benchmark_s=0) as handle:
+        wait_for(lambda: watch.redirections)
         finish(handle)
         assert ids_of(handle) == each_once(3000)
     assert [one.operator for one in watch.redirections][:1] == ["work"]
