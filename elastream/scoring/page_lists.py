@@ -59,18 +59,18 @@ def decision_list(decisions: Sequence[Mapping[str, Any]], inks: Mapping[str, str
 
 
 def remark_list(report: Mapping[str, Any]) -> str:
-    """What was asked for and not done; a change that was made is a decision and stands there."""
+    """Redirections, moves, and what was asked for and not done; a change of replicas is a decision and stands there."""
     if "remarks" not in report:
         return ""
     remarks = [remark for remark in report["remarks"] if remark["kind"] != "rescale"]
     if not remarks:
-        return '<section><h2>Not done</h2><p class="lead">Nothing was held back, and no policy failed.</p></section>'
+        return '<section><h2>Remarks</h2><p class="lead">Nothing was held back, and no policy failed.</p></section>'
     rows = [
         f'<tr><td>{clock(r["t_s"])}</td><td><span class="tag {text(r["kind"])}">{text(r["kind"])}</span></td>'
         f"<td>{_short(r['words'])}</td></tr>"
         for r in remarks[-MOST_ROWS:]
     ]
-    return _folded("remarks", "Not done, and why", plural(len(remarks), "remark"), ("when", "kind", "in words"), rows)
+    return _folded("remarks", "Redirected, moved, or not done, and why", plural(len(remarks), "remark"), ("when", "kind", "in words"), rows)
 
 
 def state_list(report: Mapping[str, Any]) -> str:

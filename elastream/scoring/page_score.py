@@ -57,6 +57,11 @@ def more_numbers(report: Mapping[str, Any]) -> str:
     if load:
         facts["Load ratio"] = f"{figure(load.get('ratio_mean'))} mean · {figure(load.get('ratio_max'))} most"
         facts["Load balance"] = f"{figure(load.get('lb_mean'))} mean · {figure(load.get('lb_max'))} most"
+        for level in ("hosts", "machines"):
+            if found := load.get(level):
+                facts[f"Load of {level}"] = (
+                    f"ratio {figure(found.get('ratio_mean'))} mean · balance {figure(found.get('lb_mean'))} mean"
+                )
     names = {"queue_latency": "Queue and latency, correlation", "throughput_queue": "Throughput and queue, correlation"}
     for key, found in (report.get("correlations") or {}).items():
         both = f"{figure(found.get('pearson'))} Pearson · {figure(found.get('spearman'))} Spearman" if found else NONE

@@ -40,6 +40,7 @@ class RunObserver:
         self.redirections: Callable[[], Iterable[Redirected]] = list
         """Of a run, the newest last."""
         self._told = 0
+        self._redirected_s = 0.0
 
     def add(self, tick: Tick) -> None:
         with self._lock:
@@ -69,10 +70,9 @@ class RunObserver:
         moves = tuple(moved for moved in self.state_moves() if moved.number > self._told)
         if moves:
             observation, self._told = replace(observation, state_moves=moves), moves[-1].number
-        began_s = observation.ended_s - observation.seconds
-        redirections = tuple(one for one in self.redirections() if began_s < one.at_s <= observation.ended_s)
+        redirections = tuple(one for one in self.redirections() if one.at_s > self._redirected_s)
         if redirections:
-            observation = replace(observation, redirections=redirections)
+            observation, self._redirected_s = replace(observation, redirections=redirections), redirections[-1].at_s
         self._learned_s = self._clock.now()
         self._loads.learn(observation)
         return observation

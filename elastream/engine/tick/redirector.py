@@ -124,6 +124,8 @@ class Redirector:
     # -- tuples
 
     def _redirect_tuples(self, operator: str, wall_s: float) -> None:
+        if not self._loads.length(operator):
+            return
         level = LevelLoad(tuple(self._loads.ratios(operator)))
         on = rules.out_of_range(level.lb, level.most)
         if on == (operator in self._loads.redirecting):
