@@ -79,6 +79,8 @@ class StateKeeper:
         self._under_way: Counter[int] = Counter()
         """Per host, the tasks that it has."""
         self._ring_at_s = 0.0
+        self._whole_at_s: dict[LaneId, float] = {}
+        """When groups of a lane may be written whole again."""
         self.stopped: set[LaneId] = set()
         """Lanes that get no work, because their groups are about to move."""
 
@@ -171,7 +173,7 @@ class StateKeeper:
     def look(self, now: float) -> None:
         """Ask for what must be written whole, and for the copies of the ring."""
         for operator in self.operators:
-            self._compact(operator)
+            self._compact(operator, now)
         if self._ring_s is not None and now - self._ring_at_s >= self._ring_s:
             self._ring_at_s = now
             for operator in self.operators:
@@ -256,7 +258,7 @@ class StateKeeper:
         self._tasks.remove(task)
         self._asked.difference_update(_about(task))
 
-    def _compact(self, operator: str) -> None:
+    def _compact(self, operator: str, now: float) -> None:
         log = self._state.logs[operator]
         if not rules.compacts(len(log.changes), log.rows, log.keys):
             return
@@ -266,7 +268,9 @@ class StateKeeper:
             by_lane.setdefault(owners[group], []).append(group)
         for number, groups in by_lane.items():
             lane = LaneId(operator, number)
-            if self.prepare(lane):
+            # Between two such works it serves its tuples.
+            if now >= self._whole_at_s.get(lane, 0.0) and self.prepare(lane):
+                self._whole_at_s[lane] = now + rules.BETWEEN_WHOLES_S
                 home = self._roster.home(lane)
                 assert home is not None
                 self.ask(StateTask(Task.WHOLE, operator, self.portions(operator, groups)[0], home, lane))
