@@ -175,7 +175,9 @@ class AuTraScale:
         best = self._search.best(model)
         if trial is None:
             self._done = self._tried_all = True
-            self._aim(best.sizes, f"{tried}; nothing left to try, best of {len(model.samples)} samples are {_of(best)}")
+            self._aim(
+                best.sizes, f"{tried}; nothing promises more, best of {len(model.samples)} samples are {_of(best)}"
+            )
             return
         so_far = "" if best == sample else f"; best so far {_of(best)}"
         self._aim(trial.sizes, f"tried {tried}{so_far}; next {_words(trial.sizes)}: {trial.reason}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Set
 from dataclasses import dataclass
+from math import isinf
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from elastream.policies.autrascale.transfer import Scored, with_estimates
 
 INFORMED = 3
 """A model with fewer samples has nothing to pass on."""
+HOPELESS = 1e-6
+"""No search goes on for so small an improvement."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Search:
     seed: int = 0
 
     def next(self, model: BenefitModel, old: BenefitModel | None, refused: Set[Sizes] = frozenset()) -> Trial | None:
-        """None when everything was tried. `refused`: sizes that could not be had."""
+        """None when nothing promises more. `refused`: sizes that could not be had."""
         tried = {sample.sizes for sample in model.samples} | refused
         first = bootstrap_sizes(model.base, model.most, self.alike)
         real = self.scored(model)
@@ -56,7 +59,7 @@ class Search:
         best = max(score for _, score in real)
         random = np.random.default_rng((self.seed, len(tried)))
         promise = most_promising(process, model.base, model.most, tried, best, self.xi, random)
-        if promise is None:
+        if promise is None or promise.improvement < HOPELESS:
             return None
         return Trial(
             promise.sizes,
@@ -65,8 +68,14 @@ class Search:
         )
 
     def best(self, model: BenefitModel) -> Sample:
-        """Those that keep the latency first, then by score."""
-        return max(model.samples, key=lambda s: (s.latency_s <= self.goal.latency_s, self.score(model, s)))
+        """Those that keep the latency first, then by score; where queues only grow, by throughput."""
+
+        def rank(sample: Sample) -> tuple[bool, bool, float]:
+            stands = not isinf(sample.latency_s)
+            value = self.score(model, sample) if stands else sample.per_second
+            return sample.latency_s <= self.goal.latency_s, stands, value
+
+        return max(model.samples, key=rank)
 
     def score(self, model: BenefitModel, sample: Sample) -> float:
         return self.goal.score(sample.latency_s, sample.sizes, model.base)

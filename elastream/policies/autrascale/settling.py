@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from math import inf
+from math import inf, sqrt
 
 CALM = 0.1
 """Queues are calm while they change, in an interval, by no more input than arrives in this share of the latency target."""
+JITTER = 2.0
+"""And while they change by no more than so many times the square root of what waits, up to twice what the target allows to
+wait: that much is chance. A backlog that is left over from before is none."""
 SURE = 2
-"""Intervals in a row that settle it while nothing has been learned yet."""
+"""Calm intervals in a row that settle it: a backlog may pause while it drains."""
 GROWING = 3
 """Intervals in a row in which queues grow as fast as ever: they will not stop."""
 PATIENCE = 4.0
@@ -49,7 +52,7 @@ class Settling:
     """Follows the queues from one change of sizes to the next."""
 
     def __init__(self, target_s: float) -> None:
-        self._calm_s = target_s * CALM
+        self._target_s, self._calm_s = target_s, target_s * CALM
         self.learned_s: float | None = None
         """From a change to the first interval of the calm, as it was lately."""
         self._queued: int | None = None
@@ -68,10 +71,10 @@ class Settling:
         self._moves.append(move)
         self._changes_s.append(changed_s)
         waited_s, run = _seconds(self._seen), self._run(move)
-        if move is Queues.CALM and (run >= SURE or (self.learned_s is not None and waited_s >= self.learned_s)):
+        if move is Queues.CALM and run >= SURE:
             self._learn(_seconds(self._seen[: len(self._seen) - run + 1]))
             return Verdict(move, waited_s, _latency(self._seen[-run:]))
-        if move is Queues.GROWING and run >= GROWING and changed_s >= 0.5 * max(self._changes_s[-run:]):
+        if move is Queues.GROWING and run >= GROWING and self._goes_on(self._changes_s[-run:]):
             return Verdict(move, waited_s, inf)
         if waited_s > PATIENCE * max(self.learned_s or 0.0, GROWING * interval.seconds):
             late = len(self._seen) // 2
@@ -85,9 +88,14 @@ class Settling:
         changed = 0 if self._queued is None else interval.queued - self._queued
         self._queued = interval.queued
         changed_s = changed / interval.per_second if interval.per_second else inf * changed if changed else 0.0
-        if abs(changed_s) <= self._calm_s:
+        waits = min(interval.queued, 2 * self._target_s * interval.per_second)
+        if abs(changed_s) <= self._calm_s or abs(changed) <= JITTER * sqrt(waits):
             return Queues.CALM, changed_s
         return Queues.GROWING if changed > 0 else Queues.SHRINKING, changed_s
+
+    def _goes_on(self, changes_s: list[float]) -> bool:
+        """Whether queues grew by enough to miss the target, and as fast in the end as ever."""
+        return sum(changes_s) >= self._target_s and changes_s[-1] >= 0.5 * max(changes_s)
 
     def _run(self, move: Queues) -> int:
         """How many of the newest intervals went the same way."""
