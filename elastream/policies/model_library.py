@@ -5,8 +5,10 @@ per sample, and a JSON document in its metadata that says what it belongs to, wi
 """
 
 import json
+import logging
 import zlib
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -15,6 +17,8 @@ import pyarrow as pa
 from elastream.errors import Damaged, SettingError
 from elastream.lanes import Store
 from elastream.policies.autrascale.models import BenefitModel, Sample
+
+log = logging.getLogger("elastream.policies")
 
 FOLDER = "models"
 ENDING = ".arrow"
@@ -46,8 +50,15 @@ class ModelLibrary:
         return decode(self._store.read(file), f"{self._store}/{file}")
 
     def of(self, app: str) -> tuple[BenefitModel, ...]:
-        """All models of an application, by rate."""
-        return tuple(self.read(name) for name in self.names() if name.rpartition("@")[0] == app)
+        """All models of an application, by rate. One that is damaged is left out and named: it is learned again."""
+        models = []
+        for name in self.names():
+            if name.rpartition("@")[0] == app:
+                try:
+                    models.append(self.read(name))
+                except Damaged as error:
+                    log.warning("%s", error)
+        return tuple(models)
 
     def write(self, app: str, models: tuple[BenefitModel, ...]) -> None:
         """Those that have changed since they were written here last."""
@@ -62,13 +73,47 @@ class ModelLibrary:
         self._store.delete([_file(name)])
 
 
+@runtime_checkable
+class Learner(Protocol):
+    """A policy with models that outlive a run."""
+
+    @property
+    def models(self) -> tuple[BenefitModel, ...]: ...
+
+    def recall(self, models: Iterable[BenefitModel]) -> None: ...
+
+
+def remember(policy: object, app: str, uris: Sequence[str]) -> Callable[[object], None] | None:
+    """Give a policy that learns the models in these directories; a later one wins. None for any other policy.
+
+    What comes back is called after every decision, and keeps in all of them what the policy has learned since.
+    """
+    if not isinstance(policy, Learner):
+        return None
+    libraries = [ModelLibrary(Store(uri)) for uri in uris]
+    for library in libraries:
+        policy.recall(library.of(app))
+
+    def keep(decided: object) -> None:
+        for library in libraries:
+            try:
+                library.write(app, policy.models)
+            except OSError as error:
+                log.warning("models: %s could not be written: %s; the stream goes on", library, error)
+
+    return keep
+
+
 def name_of(app: str, model: BenefitModel) -> str:
     return f"{app}@{model.per_second:.6g}"
 
 
 def encode(model: BenefitModel) -> bytes:
     """As an Arrow file that any reader of Arrow opens."""
-    columns = {f"replicas of {name}": [s.sizes[place] for s in model.samples] for place, name in _places(model)}
+    columns: dict[str, list[float]] = {
+        f"replicas of {name}": [sample.sizes[place] for sample in model.samples]
+        for place, name in enumerate(model.operators)
+    }
     columns["latency_s"] = [sample.latency_s for sample in model.samples]
     columns["per_second"] = [sample.per_second for sample in model.samples]
     types = [pa.int64()] * len(model.operators) + [pa.float64(), pa.float64()]
@@ -117,10 +162,6 @@ def _checksum(document: dict[str, Any], arrays: list[pa.Array]) -> int:
     for array in arrays:
         checksum = zlib.crc32(np.asarray(array.to_numpy(zero_copy_only=False)).tobytes(), checksum)
     return checksum
-
-
-def _places(model: BenefitModel) -> list[tuple[int, str]]:
-    return list(enumerate(model.operators))
 
 
 def _file(name: str) -> str:
