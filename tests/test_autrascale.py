@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elastream import Topology, sources
+from elastream.bench.overhead import bench_overhead, overhead_table
 from elastream.cli.main import main
 from elastream.control import Observation
 from elastream.errors import Damaged, SettingError
@@ -296,6 +297,13 @@ def test_everything_shrinks_when_nothing_arrives_and_comes_back() -> None:
 
 def test_a_rate_to_be_ready_for_counts_instead_of_the_one_that_is_seen() -> None:
     assert sizes_of(AuTraScale(per_second=200), line(16.6, 25)) == {"O0": 4, "O1": 5}
+
+
+def test_the_overhead_of_2_to_10_operators_is_far_below_an_interval() -> None:
+    found = bench_overhead()
+    assert [overhead.operators for overhead in found] == [2, 4, 6, 8, 10]
+    assert all(0 < seconds < 1 for its in found for seconds in (its.train_s, its.use_s, its.transfer_s))
+    assert "| 10 |" in overhead_table(found)
 
 
 MODEL = BenefitModel(

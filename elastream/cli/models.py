@@ -37,7 +37,10 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _overview(models: dict[str, BenefitModel]) -> Table:
-    table = Table("model", "input per s", "operators", "base", "most", "samples", "lowest latency ms")
+    table = Table()
+    table.add_column("model", no_wrap=True)
+    for column in ("input per s", "operators", "base", "most", "samples", "lowest latency ms"):
+        table.add_column(column)
     for name, model in models.items():
         lowest = min((sample.latency_s for sample in model.samples), default=float("nan"))
         table.add_row(
