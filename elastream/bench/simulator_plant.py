@@ -12,6 +12,7 @@ from elastream.bench.scenario import Scenario
 from elastream.control import Policy
 from elastream.errors import SettingError
 from elastream.policies import make_policy
+from elastream.policies.model_library import remember
 from elastream.scoring import write_report
 from elastream.simulator.cluster import Cluster
 from elastream.simulator.engine_works import EngineTurns
@@ -71,10 +72,17 @@ class SimulatorPlant:
         done = self.simulate(scenario)
         write_report(done.record, done.events, folder, scenario.r_over)
 
-    def simulate(self, scenario: Scenario, on_progress: Callable[[float], None] = lambda now_s: None) -> Simulated:
+    def simulate(
+        self,
+        scenario: Scenario,
+        on_progress: Callable[[float], None] = lambda now_s: None,
+        models: str | None = None,
+    ) -> Simulated:
+        """`models`: a directory in which a policy that learns finds and keeps its models."""
         model, arrivals = self._model(scenario)
         policy = make_policy(scenario.policy)
         tell(policy, arrivals)
+        keep = remember(policy, model.graph.name, [models]) if models else None
         settings = scenario.settings()
         return simulate(
             model,
@@ -88,6 +96,7 @@ class SimulatorPlant:
             cluster=self._cluster,
             fidelity=self._fidelity,
             on_progress=on_progress,
+            on_entry=keep or (lambda entry: None),
         )
 
     def _model(self, scenario: Scenario) -> tuple[Model, tuple[Arrivals, ...]]:

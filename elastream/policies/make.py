@@ -6,7 +6,9 @@ from difflib import get_close_matches
 
 from elastream.control import Policy
 from elastream.errors import SettingError
+from elastream.policies.autrascale import AuTraScale
 from elastream.policies.dabs import Dabs
+from elastream.policies.drs import Drs
 from elastream.policies.ds2 import Ds2
 from elastream.policies.markov import Markov
 from elastream.policies.oracle import Oracle
@@ -21,6 +23,8 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "threshold": Threshold,
     "markov": Markov,
     "ds2": Ds2,
+    "drs": Drs,
+    "autrascale": AuTraScale,
     "oracle": Oracle,
 }
 
