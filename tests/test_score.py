@@ -36,7 +36,22 @@ def test_any_systems_csv_is_scored(tmp_path: Path, capsys: pytest.CaptureFixture
     assert len(np.unique(imread(tmp_path / "score.png").reshape(-1, 4), axis=0)) > 50
     assert main(["score", str(file)]) == 0
     said = capsys.readouterr().out
-    assert "AI-SPS" in said and "does not adapt well" in said
+    assert "AI-SPS 4.7" in said and "does not adapt well" in said and "6.867" in said
+    assert "busy replica only: none, nobody knows" in " ".join(said.split())
+
+
+def test_a_csv_may_tell_what_waits_for_a_busy_replica(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = (spike_csv(tmp_path / "other.csv")).read_text().splitlines()
+    # Eighty of those queued are only on their way.
+    waiting = [f"{line},{max(0.0, float(line.split(',')[2]) - 80)}" for line in lines[1:]]
+    (tmp_path / "both.csv").write_text("\n".join([lines[0] + ",waiting", *waiting]))
+    assert main(["score", str(tmp_path / "both.csv"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["ai_sps"]["k_s"] == pytest.approx(100 / 125, rel=0.01)
+    assert found["ai_sps_busy"]["k_s"] == pytest.approx(20 / 45, rel=0.03)
+    assert main(["score", str(tmp_path / "both.csv")]) == 0
+    apart = found["ai_sps_busy"]["index"] - found["ai_sps"]["index"]
+    assert f"{found['ai_sps_busy']['index']:.3f}, {apart:+.3f}" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from elastream.scoring.adaptability import ADAPTS_WELL
+from elastream.scoring.adaptability import ADAPTS_WELL, CEILING
 from elastream.scoring.page_parts import text
 from elastream.scoring.page_words import NONE, count, figure, plural, share, span, verdict
-
-_SCALE = 9.0
-"""AI-SPS goes from 0 to this."""
 
 
 def header(report: Mapping[str, Any], until_s: float, operators: int) -> str:
@@ -40,7 +37,7 @@ def cards(report: Mapping[str, Any]) -> str:
             count(report.get("rescales")),
             f"longest tick with one {span(pause_ms / 1e3)}" if pause_ms else "",
         ),
-        _index_card(report.get("ai_sps") or {}),
+        _index_card(report.get("ai_sps") or {}, (report.get("ai_sps_busy") or {}).get("index")),
     ]
     return f'<section class="cards" aria-label="Score">{"".join(made)}</section>'
 
@@ -65,13 +62,15 @@ def more_numbers(report: Mapping[str, Any]) -> str:
     return f'<section><h2>More numbers</h2><dl class="more">{rows}</dl></section>' if rows else ""
 
 
-def _index_card(ai_sps: Mapping[str, Any]) -> str:
+def _index_card(ai_sps: Mapping[str, Any], busy: float | None) -> str:
     index = ai_sps.get("index")
     if index is None:
         return _card("AI-SPS", NONE, str(ai_sps.get("reason") or "not measured"))
     good = index >= ADAPTS_WELL
+    highest = ai_sps.get("ceiling", CEILING)
     words = "adapts well" if good else f"adapts poorly: {ADAPTS_WELL:.0f} would be well"
-    return _card("AI-SPS", figure(index), words, index / _SCALE, "index good" if good else "index poor")
+    words += f" · at most {figure(highest)}" + (f" · of busy replicas {figure(busy)}" if busy is not None else "")
+    return _card("AI-SPS", figure(index), words, index / highest, "index good" if good else "index poor")
 
 
 def _card(name: str, value: str, hint: str, part: float | None = None, kind: str = "") -> str:

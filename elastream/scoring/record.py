@@ -58,6 +58,8 @@ class Record:
     """The operators whose replicas can be changed, and the most each may have."""
     interval_s: float = 5.0
     """How long the intervals are over which input and output are compared."""
+    spikes: tuple[tuple[float, float], ...] = ()
+    """From when to when spikes were put onto the input, in seconds since the run began."""
     loads: Newest[LoadSample] = field(default_factory=Newest)
     policy: str = "by hand"
     state_moves: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=500))

@@ -10,6 +10,7 @@ from elastream.scoring import Events, Record, Rescale, Sample
 from elastream.scoring.balance import load_ratio, load_sample
 from elastream.scoring.latency import Latencies
 from elastream.topology import Kind
+from elastream.workload.replay import Replay
 
 SAMPLE_S = 0.1
 """Ticks are added up to samples of about this length: there are hundreds a second."""
@@ -43,6 +44,7 @@ class Recorder:
             # The run begins when the first tick is over.
             self._start_s = self._began_s = tick.ended_s
             self._replicas = dict(tick.replicas)
+            self.record.spikes = self._injected(tick.ended_s)
             return
         record, t_s, seconds = self.record, tick.ended_s - self._start_s, tick.ended_s - tick.started_s
         record.tick_ms.append(seconds * 1e3)
@@ -83,6 +85,7 @@ class Recorder:
                     counts.busy_s,
                     counts.entered,
                     counts.finished,
+                    tick.waiting.get(name, 0),
                 ),
             )
         for moved in self._handle.state_moves:
@@ -90,6 +93,16 @@ class Recorder:
                 record.state_moves.append({"t_s": t_s, **vars(moved)})
                 self._moves = moved.number
         self._began_s, self._counts, self._latencies = tick.ended_s, {}, Latencies()
+
+    def _injected(self, start_s: float) -> tuple[tuple[float, float], ...]:
+        """The spikes of replays, in seconds of this record: a run may go on in the middle of one."""
+        found = []
+        for source in self._handle.graph.sources:
+            state = self._handle.ledger.sources.get(source.name)
+            if isinstance(source.source, Replay) and state is not None:
+                begun_s = state["origin_s"] - start_s
+                found += [(begun_s + from_s, begun_s + to_s) for from_s, to_s in source.source.arrivals.spikes]
+        return tuple(sorted(found))
 
     def decided(self, entry: JournalEntry) -> None:
         """Keep the words: those of a change go with it when it takes effect. And how loaded the replicas are."""
