@@ -5,6 +5,9 @@ from typing import Literal
 
 from elastream.errors import SettingError
 
+RESTART_S = 4.6
+"""Storm 2.8 took 4.4 and 4.9 s to rebalance the workload of docs/benchmarks.md."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -40,6 +43,9 @@ class Settings:
     ring_s: float | None = 1.0
     """How often what keyed operators remember is copied to the next replica's host, to go on there when a host dies; None: never."""
 
+    restart_s: float = RESTART_S
+    """How long everything stands still for a policy whose system restarts to change its size; Elastream itself does not."""
+
     state_partitions: int = 4
     """Into how many parts Spark cuts the state of dataframe operators, when a base is new; later `handle.rescale_state` does."""
 
@@ -51,6 +57,8 @@ class Settings:
             raise SettingError(f"max_budget_s must be at least budget_s {self.budget_s}, got {self.max_budget_s}")
         if self.ring_s is not None and not self.ring_s > 0:
             raise SettingError(f"ring_s must be more than 0, got {self.ring_s}; None means no copies")
+        if not 0 <= self.restart_s < float("inf"):
+            raise SettingError(f"restart_s must be 0 or more, got {self.restart_s}")
         if self.state_partitions < 1:
             raise SettingError(f"state_partitions must be 1 or more, got {self.state_partitions}")
         if self.q_size is not None and self.q_size < 1:

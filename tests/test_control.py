@@ -1,5 +1,6 @@
 """The control loop without Spark: guards, decisions, the journal, and policies that misbehave."""
 
+import json
 import threading
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from elastream.control import (
     JournalEntry,
     Observation,
     Proposal,
+    Restart,
     Want,
     read_journal,
 )
@@ -34,7 +36,7 @@ class Asks:
     name = "asks"
     start = None
 
-    def __init__(self, *wants: Want, restart: bool = False) -> None:
+    def __init__(self, *wants: Want, restart: Restart = Restart.NO) -> None:
         self.wants, self.restart = wants, restart
 
     def propose(self, seen: Observation) -> Proposal:
@@ -164,8 +166,8 @@ class Broken:
         (Proposal((Want("a", 2, ""), Want("a", 3, ""))), "operator 'a' is named twice"),
         (Proposal(("a",)), "expected a Want, got str"),  # type: ignore[arg-type]
         (Proposal(None), "expected a Proposal with a tuple of wants"),  # type: ignore[arg-type]
-        (Proposal((), restart=np.bool_(True)), "expected restart to be True or False, got bool"),  # type: ignore[arg-type]
-        (Proposal((), restart=np.array([1, 0])), "expected restart to be True or False, got ndarray"),  # type: ignore[arg-type]
+        (Proposal((), restart=True), "expected restart to be Restart.NO, PAUSES or LOSES, got bool"),  # type: ignore[arg-type]
+        (Proposal((), restart=np.array([1, 0])), "expected restart to be Restart.NO, PAUSES or LOSES, got ndarray"),  # type: ignore[arg-type]
         (Proposal((Want("a", 2, "", need="1.5"),)), "a number or None, got '1.5'"),  # type: ignore[arg-type]
         (Proposal((Want("a", 2, "", need=float("nan")),)), "a number or None, got nan"),
         (Proposal((Want("a", 2, 7),)), "expected a reason in words, got 7"),  # type: ignore[arg-type]
@@ -318,3 +320,13 @@ def test_a_journal_that_cannot_be_written_does_not_stop_the_loop(tmp_path: Path)
     clock.advance(5)
     assert loop.step() is not None
     assert len(plant.applied) == 1
+
+
+@pytest.mark.parametrize("restart", list(Restart))
+def test_a_proposal_is_kept_with_its_kind_of_restart_and_an_older_one_is_read(restart: Restart) -> None:
+    proposal = Proposal((Want("a", 2, "busy"),), restart)
+    assert Proposal.from_json(json.loads(json.dumps(proposal.to_json()))) == proposal
+    assert Proposal.from_json({"wants": [], "restart": True}).restart is Restart.LOSES
+    assert Proposal.from_json({"wants": [], "restart": False}).restart is Restart.NO
+    with pytest.raises(ValueError, match="sometimes"):
+        Proposal.from_json({"wants": [], "restart": "sometimes"})

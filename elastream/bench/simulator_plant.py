@@ -13,6 +13,7 @@ from elastream.control import Policy
 from elastream.errors import SettingError
 from elastream.policies import make_policy
 from elastream.scoring import write_report
+from elastream.settings import RESTART_S
 from elastream.simulator.cluster import Cluster
 from elastream.simulator.engine_works import EngineTurns
 from elastream.simulator.events import Events
@@ -59,7 +60,7 @@ class SimulatorPlant:
         if not self._cluster.nodes:
             self._cluster = replace(self._cluster, nodes=(Node(profile.machine.cores),))
         if self._cluster.restart_s is None:
-            self._cluster = replace(self._cluster, restart_s=profile.machine.restart_s)
+            self._cluster = replace(self._cluster, restart_s=RESTART_S)
         self._fidelity = FIDELITIES[fidelity]
 
     def seconds(self, scenario: Scenario) -> float:

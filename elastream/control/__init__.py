@@ -8,7 +8,7 @@ from elastream.control.journal import Journal, JournalEntry, read_journal
 from elastream.control.loop import ControlLoop, checked_td
 from elastream.control.observation import Observation, OperatorObservation, ReplicaObservation
 from elastream.control.plant import Plant
-from elastream.control.proposal import Decision, Policy, Proposal, Want
+from elastream.control.proposal import Decision, Policy, Proposal, Restart, Want
 from elastream.control.state_moved import StateMoved
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Policy",
     "Proposal",
     "ReplicaObservation",
+    "Restart",
     "StateMoved",
     "Want",
     "checked_td",

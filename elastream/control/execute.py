@@ -1,12 +1,13 @@
 """Execute: carry the decisions out on the plant, all those of an interval together."""
 
 from elastream.control.plant import Plant
-from elastream.control.proposal import Decision
+from elastream.control.proposal import Decision, Restart
 
 
-def execute(plant: Plant, decisions: tuple[Decision, ...], restart: bool) -> tuple[Decision, ...]:
-    """Gives those that changed something. Nothing to change: the plant is left alone, and not restarted either."""
+def execute(plant: Plant, decisions: tuple[Decision, ...], restart: Restart) -> tuple[tuple[Decision, ...], float]:
+    """Gives those that changed something, and for how many seconds the plant stands still for it.
+
+    Nothing to change: the plant is left alone, and not restarted either.
+    """
     rescales = tuple(decision for decision in decisions if decision.rescales)
-    if rescales:
-        plant.apply(rescales, restart)
-    return rescales
+    return rescales, plant.apply(rescales, restart) if rescales else 0.0

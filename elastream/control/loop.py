@@ -76,8 +76,11 @@ class ControlLoop:
             log.warning("%s; the sizes stay", analysis.error)
         else:
             decisions = plan(observation, analysis.proposal, self._guards, self._rescaled_s)
-            for rescale in execute(self._plant, decisions, bool(analysis.proposal.restart)):
+            rescales, still_s = execute(self._plant, decisions, analysis.proposal.restart)
+            for rescale in rescales:
                 self._rescaled_s[rescale.operator] = observation.ended_s
+            if still_s:
+                self._monitor.begin_again(self._clock() + still_s)
         self._number += 1
         thought_ms = round((self._clock() - self._ended_s) * 1e3, 3)
         entry = JournalEntry(

@@ -148,7 +148,7 @@ def assemble(
         observer.state_moves = lambda: loop.mover.receipts
         if policy is not None:
             observer.control = ControlLoop(
-                EnginePlant(observer, life.resize),
+                EnginePlant(observer, life.resize, loop.stand_still, settings.restart_s),
                 policy,
                 td_s=plan.td_s,
                 guards=plan.guards,

@@ -6,8 +6,10 @@ from difflib import get_close_matches
 
 from elastream.control import Policy
 from elastream.errors import SettingError
+from elastream.policies.cardellini import Cardellini
 from elastream.policies.dabs import Dabs
 from elastream.policies.ds2 import Ds2
+from elastream.policies.hidalgo import Hidalgo
 from elastream.policies.markov import Markov
 from elastream.policies.oracle import Oracle
 from elastream.policies.psps import Psps
@@ -18,6 +20,8 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "psps": Psps,
     "static": Static,
     "dabs": Dabs,
+    "hidalgo": Hidalgo,
+    "cardellini": Cardellini,
     "threshold": Threshold,
     "markov": Markov,
     "ds2": Ds2,

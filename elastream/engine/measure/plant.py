@@ -2,20 +2,33 @@
 
 from collections.abc import Callable
 
-from elastream.control import Decision, Observation
+from elastream.control import Decision, Observation, Restart
 from elastream.engine.measure.observer import RunObserver
 
 
 class EnginePlant:
     """Called by the control loop in the tick's thread, between two turns."""
 
-    def __init__(self, observer: RunObserver, resize: Callable[[str, int], object]) -> None:
+    def __init__(
+        self,
+        observer: RunObserver,
+        resize: Callable[[str, int], object],
+        stand_still: Callable[[float, bool], object],
+        restart_s: float,
+    ) -> None:
+        """`stand_still(seconds, loses)` gives out no work for so long, and drops what waits if it loses."""
         self._observer = observer
         self._resize = resize
+        self._stand_still = stand_still
+        self._restart_s = restart_s
 
     def observe(self) -> Observation:
         return self._observer.end_interval()
 
-    def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
+    def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:
         for decision in decisions:
             self._resize(decision.operator, decision.after)
+        if restart is Restart.NO:
+            return 0.0
+        self._stand_still(self._restart_s, restart is Restart.LOSES)
+        return self._restart_s
