@@ -13,6 +13,7 @@ from matplotlib.image import imread
 from elastream.cli.main import main
 from elastream.scoring import Events, Record, Sample, write_report
 from elastream.scoring.latency import Latencies
+from elastream.scoring.score import score
 
 
 def spike_csv(path: Path, seconds: int = 100) -> Path:
@@ -114,6 +115,18 @@ def test_a_run_is_scored_from_its_directory_as_its_report_says(
     assert main(["score", str(tmp_path / "series.parquet"), "--r-over", "8"]) == 0
     said = capsys.readouterr().out
     assert "0.75" in said and "queue-latency pearson" in said
+
+
+def test_a_source_that_was_held_up_and_reads_more_afterwards_is_no_spike() -> None:
+    record = Record("paused", ("in",), pools={"work": 6}, interval_s=2.0)
+    for n in range(1, 601):
+        # Nothing is read from second 30 to 34; then all of it at once.
+        paused, read = 300 < n <= 340, 0 if 300 < n <= 340 else 4100 if n == 341 else 100
+        unread = (n - 300) * 100 if paused else 0
+        record.series.add("in", Sample(n / 10, 0.1, read, read, 0, unread, 1, 0.0, read, 0, 0))
+        record.series.add("work", Sample(n / 10, 0.1, read, read, 0, 50, 1, 0.1, 0, read, 10))
+    found = score(record, ())
+    assert found["ai_sps"]["spikes"] == [] and "no spike" in found["ai_sps"]["reason"]
 
 
 def test_scoring_loads_neither_spark_nor_a_plotting_library(tmp_path: Path) -> None:

@@ -79,7 +79,10 @@ def rounded(value: Any) -> Any:
 
 
 def _totals(record: Record, waits: str = "queued") -> tuple[Floats, Floats, Floats, Floats]:
-    """The ends of the ticks; what entered from outside, waited and finished in each."""
+    """The ends of the ticks; what came from outside, waited and finished in each.
+
+    What came is what was due, read or not: a source that was held up reads more afterwards, which is no spike.
+    """
     operators = record.series.operators
     ticks = min((len(its) for its in operators.values()), default=0)
 
@@ -89,7 +92,8 @@ def _totals(record: Record, waits: str = "queued") -> tuple[Floats, Floats, Floa
 
     times = np.asarray([sample.t_s for sample in next(iter(operators.values()), [])[:ticks]], np.float64)
     waiting = tuple(name for name in operators if name in record.pools or name in record.sources)
-    return times, total(record.sources, "entered"), total(waiting, waits), total(tuple(operators), "finished")
+    came = total(record.sources, "entered") + np.diff(total(record.sources, "queued"), prepend=0.0)
+    return times, np.maximum(came, 0.0), total(waiting, waits), total(tuple(operators), "finished")
 
 
 def _correlations(record: Record, latencies: Sequence[LatencyPoint]) -> dict[str, Any] | None:

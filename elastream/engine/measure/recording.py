@@ -69,6 +69,9 @@ class Recorder:
         record, seconds = self.record, tick.ended_s - self._began_s
         record.latencies.merge(self._latencies)
         record.latency_line.add(t_s, self._latencies)
+        unread = self._handle.unread(tick.ended_s)
+        # A source that full lanes hold up waits for replicas; another one is about to be read.
+        held = self._q_size and self._handle.settings.on_full == "wait"
         for name in self._operators:
             counts = self._counts.get(name) or OperatorCounts()
             is_source = name in record.sources
@@ -80,12 +83,12 @@ class Recorder:
                     counts.processed if is_source else counts.received,
                     counts.processed,
                     counts.dropped,
-                    tick.queued.get(name, 0),
+                    unread.get(name, 0) if is_source else tick.queued.get(name, 0),
                     tick.replicas.get(name, 1),
                     counts.busy_s,
                     counts.entered,
                     counts.finished,
-                    tick.waiting.get(name, 0),
+                    (unread.get(name, 0) if held else 0) if is_source else tick.waiting.get(name, 0),
                 ),
             )
         for moved in self._handle.state_moves:

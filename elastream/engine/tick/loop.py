@@ -350,7 +350,9 @@ class TickLoop:
     def _measure(self, entry: Entry, result: TickResult) -> None:
         wall_s = entry.at_s
         queued = {name: self._state.queued(name) for name in self._state.sizes}
-        sizes, waiting = dict(self._state.sizes), self._planner.waiting()
+        # While everything stands still, all that is queued waits for a replica.
+        stands = self._clock.now() < self._stands_until_s
+        sizes, waiting = dict(self._state.sizes), queued if stands else self._planner.waiting()
         self._observer.add(Tick(entry.number, self._last_wall_s, wall_s, result, sizes, queued, waiting))
         self._last_wall_s = wall_s
 
