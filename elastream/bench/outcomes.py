@@ -60,6 +60,8 @@ COLUMNS: Mapping[str, Column] = {
     "lb": Column(lambda r: r["load"]["lb_mean"] if r["load"] else None, lambda value: f"{value:.3f}", "low"),
     "replica seconds": Column(lambda r: r["replica_seconds"], better="low"),
     "regret": Column(lambda r: r.get("regret"), lambda value: f"{value:.1%}", "low"),
+    "CPU s": Column(lambda r: (r.get("usage") or {}).get("cpu_s"), better="low"),
+    "memory MB": Column(lambda r: (r.get("usage") or {}).get("memory_mb"), better="low"),
     "r over": Column(lambda r: r["r_over"], _whole),
     "longest tick with a rescale ms": Column(lambda r: r["rescale_pause_ms"]["max"]),
     "tick p50 ms": Column(lambda r: r["ticks"]["p50_ms"]),

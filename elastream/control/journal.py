@@ -45,6 +45,8 @@ class JournalEntry:
     """From the end of the interval to the decision."""
     guards: Guards = field(default_factory=Guards)
     """Those that disposed."""
+    warning: str | None = None
+    """Said once, in the first interval in which it holds: something is set so that no policy can do well."""
 
     def to_json(self) -> dict[str, Any]:
         return vars(self) | {

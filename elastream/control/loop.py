@@ -12,6 +12,7 @@ from elastream.control.observation import Observation
 from elastream.control.plan import plan
 from elastream.control.plant import Plant
 from elastream.control.proposal import Decision, Policy
+from elastream.control.way import too_short
 from elastream.errors import SettingError
 
 log = logging.getLogger("elastream.control")
@@ -43,6 +44,8 @@ class ControlLoop:
         self._journal = journal
         self._clock = clock
         self._monitor = Monitor(plant, checked_td(td_s))
+        self._td_s = td_s
+        self._warned = False
         self._analyst = Analyst(policy, td_s, patience_s)
         self._seen: Observation | None = None
         self._ended_s = 0.0
@@ -92,6 +95,7 @@ class ControlLoop:
             analysis.error,
             thought_ms,
             self._guards,
+            self._warning(observation),
         )
         self._write(entry)
         try:
@@ -100,6 +104,14 @@ class ControlLoop:
         except Exception:
             log.exception("a listener to decisions raised; the stream goes on")
         return entry
+
+    def _warning(self, observation: Observation) -> str | None:
+        """Once."""
+        warning = None if self._warned else too_short(self._td_s, observation)
+        if warning is not None:
+            self._warned = True
+            log.warning("%s", warning)
+        return warning
 
     def _write(self, entry: JournalEntry) -> None:
         if self._journal is not None:

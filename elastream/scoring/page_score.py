@@ -11,9 +11,10 @@ from elastream.scoring.page_words import NONE, count, figure, plural, share, spa
 def header(report: Mapping[str, Any], until_s: float, operators: int) -> str:
     ticks = (report.get("ticks") or {}).get("count", 0)
     facts = [span(until_s), plural(operators, "operator"), plural(ticks, "tick")]
+    warnings = "".join(f'<p class="facts">Warning: {text(words)}.</p>' for words in report.get("warnings") or ())
     return (
         f'<header><h1>{text(report.get("name", "run"))}</h1><p class="facts">policy <b>{text(report.get("policy", NONE))}</b> · '
-        f'{" · ".join(facts)}</p><p class="verdict">{text(verdict(report))}</p></header>'
+        f'{" · ".join(facts)}</p><p class="verdict">{text(verdict(report))}</p>{warnings}</header>'
     )
 
 
@@ -51,6 +52,10 @@ def more_numbers(report: Mapping[str, Any]) -> str:
         facts["Ticks"] = f"{p50} median · {p95} p95 · {longest} longest"
     if "replica_seconds" in report:
         facts["Replica seconds"] = count(report["replica_seconds"])
+    if usage := report.get("usage"):
+        facts["CPU and memory"] = (
+            f"{count(usage['cpu_s'])} s, {figure(usage['cores'])} cores in the mean · {count(usage['memory_mb'])} MB at most"
+        )
     if load:
         facts["Load ratio"] = f"{figure(load.get('ratio_mean'))} mean · {figure(load.get('ratio_max'))} most"
         facts["Load balance"] = f"{figure(load.get('lb_mean'))} mean · {figure(load.get('lb_max'))} most"

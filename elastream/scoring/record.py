@@ -65,7 +65,13 @@ class Record:
     state_moves: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=500))
     """Receipts of states that moved when replicas changed, each with `t_s`."""
     remarks: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=50))
-    """What the control loop said lately: when, of which kind (rescale, veto, error), and the words."""
+    """What the control loop said lately: when, of which kind (rescale, veto, error, warning), and the words."""
+    warnings: list[str] = field(default_factory=list)
+    """What is set so that no policy can do well."""
+    cpu_s: float | None = None
+    """CPU time of the run on the driver's machine, with Spark and its workers; None where nothing is measured."""
+    memory_bytes: int | None = None
+    """The most memory that these processes held."""
 
 
 @dataclass(frozen=True)

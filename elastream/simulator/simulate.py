@@ -173,6 +173,9 @@ class Writer:
         record.loads.append(load_sample(t_s, ratios))
         if entry.error:
             record.remarks.append((t_s, "error", entry.error))
+        if entry.warning:
+            record.remarks.append((t_s, "warning", entry.warning))
+            record.warnings.append(entry.warning)
         for decision in entry.decisions:
             said = f"{decision.operator}: {decision.before} -> {decision.after}  {decision.words}"
             if decision.rescales:

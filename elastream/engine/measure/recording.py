@@ -1,9 +1,13 @@
 """From ticks to the record that a report is made of."""
 
+import logging
 import math
+import threading
+import time
 
 from elastream.control import JournalEntry, Observation
 from elastream.engine.handle import RunHandle
+from elastream.engine.measure.usage import tree_usage
 from elastream.engine.tick.ports import Tick
 from elastream.lanes import Audit, OperatorCounts
 from elastream.scoring import Events, Record, Rescale, Sample
@@ -11,6 +15,11 @@ from elastream.scoring.balance import load_ratio, load_sample
 from elastream.scoring.latency import Latencies
 from elastream.topology import Kind
 from elastream.workload.replay import Replay
+
+log = logging.getLogger("elastream.measure")
+
+USAGE_S = 0.5
+"""Between two looks at CPU and memory."""
 
 SAMPLE_S = 0.1
 """Ticks are added up to samples of about this length: there are hundreds a second."""
@@ -36,6 +45,7 @@ class Recorder:
         self._applying = 0
         self._handle = handle
         self._moves = 0
+        threading.Thread(target=self._watch_usage, name="elastream-usage", daemon=True).start()
         handle.subscribe(self.add)
         handle.on_decision(self.decided)
 
@@ -97,6 +107,20 @@ class Recorder:
                 self._moves = moved.number
         self._began_s, self._counts, self._latencies = tick.ended_s, {}, Latencies()
 
+    def _watch_usage(self) -> None:
+        """In a thread of its own: looking at all processes would hold up the tick."""
+        try:
+            before_s = tree_usage().cpu_s
+            while True:
+                ended, used = not self._handle.active, tree_usage()
+                self.record.cpu_s = used.cpu_s - before_s
+                self.record.memory_bytes = max(self.record.memory_bytes or 0, used.resident_bytes)
+                if ended:
+                    return
+                time.sleep(USAGE_S)
+        except OSError as error:
+            log.warning("CPU and memory are not measured: %s", error)
+
     def _injected(self, start_s: float) -> tuple[tuple[float, float], ...]:
         """The spikes of replays, in seconds of this record: a run may go on in the middle of one."""
         found = []
@@ -116,6 +140,9 @@ class Recorder:
             self.record.loads.append(load_sample(t_s, ratios))
         if entry.error:
             self.record.remarks.append((t_s, "error", entry.error))
+        if entry.warning:
+            self.record.remarks.append((t_s, "warning", entry.warning))
+            self.record.warnings.append(entry.warning)
         for decision in entry.decisions:
             if decision.rescales:
                 self.reasons[decision.operator] = decision.words
