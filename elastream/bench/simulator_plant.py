@@ -70,6 +70,7 @@ class SimulatorPlant:
 
     def run(self, scenario: Scenario, folder: Path, progress: "Progress") -> None:
         done = self.simulate(scenario)
+        done.record.window_s = scenario.window_s
         write_report(done.record, done.events, folder, scenario.r_over)
 
     def simulate(self, scenario: Scenario, on_progress: Callable[[float], None] = lambda now_s: None) -> Simulated:

@@ -62,6 +62,7 @@ class SparkPlant:
                 settings=scenario.settings(),
             )
             recorder = Recorder(handle)
+            recorder.record.window_s = scenario.window_s
             limit_s = scenario.seconds or _input_s(scenario, graph) + DRAIN_S
             try:
                 self._watch(handle, recorder.record, lambda elapsed: elapsed < limit_s, progress)

@@ -57,7 +57,9 @@ class Record:
     pools: dict[str, int] = field(default_factory=dict)
     """The operators whose replicas can be changed, and the most each may have."""
     interval_s: float = 5.0
-    """How long the intervals are over which input and output are compared."""
+    """How long the intervals of the control loop are."""
+    window_s: float | None = None
+    """Over how long input and output are compared; None: over an interval."""
     spikes: tuple[tuple[float, float], ...] = ()
     """From when to when spikes were put onto the input, in seconds since the run began."""
     loads: Newest[LoadSample] = field(default_factory=Newest)

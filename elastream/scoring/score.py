@@ -30,7 +30,9 @@ def score(record: Record, latencies: Sequence[LatencyPoint], r_over: int | None 
     found = {
         "r_over": r_over,
         "saved_resources": saved_resources(record.series, record.pools, r_over),
-        "throughput_degradation": throughput_degradation(record.series, record.sources, record.interval_s),
+        "throughput_degradation": throughput_degradation(
+            record.series, record.sources, record.window_s or record.interval_s
+        ),
         "replica_seconds": sum(s.replicas * s.seconds for its in served.values() for s in its),
         "health": {name: lowest_health(its, record.interval_s) for name, its in served.items() if name in record.pools},
         **both_indices(run_curve(record), busy_curve(record), record.spikes),
