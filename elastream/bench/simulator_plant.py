@@ -14,6 +14,7 @@ from elastream.errors import SettingError
 from elastream.policies import make_policy
 from elastream.policies.model_library import remember
 from elastream.scoring import write_report
+from elastream.settings import RESTART_S
 from elastream.simulator.cluster import Cluster
 from elastream.simulator.engine_works import EngineTurns
 from elastream.simulator.events import Events
@@ -60,7 +61,7 @@ class SimulatorPlant:
         if not self._cluster.nodes:
             self._cluster = replace(self._cluster, nodes=(Node(profile.machine.cores),))
         if self._cluster.restart_s is None:
-            self._cluster = replace(self._cluster, restart_s=profile.machine.restart_s)
+            self._cluster = replace(self._cluster, restart_s=RESTART_S)
         self._fidelity = FIDELITIES[fidelity]
 
     def seconds(self, scenario: Scenario) -> float:
@@ -70,6 +71,7 @@ class SimulatorPlant:
 
     def run(self, scenario: Scenario, folder: Path, progress: "Progress") -> None:
         done = self.simulate(scenario)
+        done.record.window_s = scenario.window_s
         write_report(done.record, done.events, folder, scenario.r_over)
 
     def simulate(

@@ -14,7 +14,7 @@ from elastream.scoring import Record
 
 LINE_EVERY_S = 5.0
 REDRAW_S = 0.25
-STYLES = {"rescale": "cyan", "redirect": "magenta", "move": "blue", "veto": "dim", "error": "red"}
+STYLES = {"warning": "yellow", "rescale": "cyan", "redirect": "magenta", "move": "blue", "veto": "dim", "error": "red"}
 
 
 def watch(

@@ -161,7 +161,7 @@ def assemble(
         observer.redirections = lambda: loop.redirector.records
         if policy is not None:
             observer.control = ControlLoop(
-                EnginePlant(observer, life.resize, loop.mover.place),
+                EnginePlant(observer, life.resize, loop.mover.place, loop.stand_still, settings.restart_s),
                 policy,
                 td_s=plan.td_s,
                 guards=plan.guards,

@@ -6,6 +6,7 @@ threads want (a size, a stop, the commit of an edge's batch) they leave here, an
 
 import gc
 import logging
+import math
 import time
 from collections.abc import Iterable
 
@@ -31,7 +32,7 @@ from elastream.errors import RunFailed
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.state import Applied, Entry
 from elastream.settings import Settings
-from elastream.topology import Graph
+from elastream.topology import Graph, Kind
 
 log = logging.getLogger("elastream.tick")
 
@@ -97,6 +98,8 @@ class TickLoop:
         """The incarnation of each host that was told to end last: once is enough."""
         self._ended: list[str] = []
         """Segment files that hosts have ended since the last commit."""
+        self._stands_until_s = -math.inf
+        """Nothing is given out before."""
         self.drained = False
         self.timed: dict[str, float] = {}
         """Seconds per tuple, as they were before the stream began."""
@@ -111,6 +114,15 @@ class TickLoop:
         """Drop what waits for these operators now, and count it. What is under way is served. Any thread may call this."""
         names = frozenset(operators)
         self.life.call(lambda: self._planner.held.update(lane for lane in self._state.lanes if lane.operator in names))
+
+    def stand_still(self, seconds: float, loses: bool) -> None:
+        """Give out no work for so long, as a system does that restarts; what is under way is served.
+
+        What waits stays, or is dropped and counted if the restart `loses` it.
+        """
+        self._stands_until_s = self._clock.now() + seconds
+        if loses:
+            self.discard(operator.name for operator in self._graph.served if operator.kind is not Kind.OUTPUT)
 
     # -- the thread
 
@@ -300,7 +312,7 @@ class TickLoop:
         return moved
 
     def _plan(self, now: float) -> NextWorks:
-        if self.life.phase is not Phase.RUNNING:
+        if self.life.phase is not Phase.RUNNING or now < self._stands_until_s:
             return NextWorks()
         planned = self._planner.plan(now, self._clock.wall_s())
         if self._edges is not None:
@@ -348,7 +360,10 @@ class TickLoop:
     def _measure(self, entry: Entry, result: TickResult) -> None:
         wall_s = entry.at_s
         queued = {name: self._state.queued(name) for name in self._state.sizes}
-        self._observer.add(Tick(entry.number, self._last_wall_s, wall_s, result, dict(self._state.sizes), queued))
+        # While everything stands still, all that is queued waits for a replica.
+        stands = self._clock.now() < self._stands_until_s
+        sizes, waiting = dict(self._state.sizes), queued if stands else self._planner.waiting()
+        self._observer.add(Tick(entry.number, self._last_wall_s, wall_s, result, sizes, queued, waiting))
         self._last_wall_s = wall_s
 
     def _note_cost(self, began: float, cpu_s: float, worked: bool) -> None:
@@ -370,7 +385,7 @@ class TickLoop:
 
     def _patience_s(self) -> float:
         now = self._clock.now()
-        next_s = self._planner.next_s(self._clock.wall_s(), now)
+        next_s = max(self._planner.next_s(self._clock.wall_s(), now), self._stands_until_s)
         return min(max(0.0, next_s - now), rules.IDLE_S)
 
     def _is_over(self) -> bool:
