@@ -70,7 +70,13 @@ def remark_list(report: Mapping[str, Any]) -> str:
         f"<td>{_short(r['words'])}</td></tr>"
         for r in remarks[-MOST_ROWS:]
     ]
-    return _folded("remarks", "Redirected, moved, or not done, and why", plural(len(remarks), "remark"), ("when", "kind", "in words"), rows)
+    return _folded(
+        "remarks",
+        "Redirected, moved, or not done, and why",
+        plural(len(remarks), "remark"),
+        ("when", "kind", "in words"),
+        rows,
+    )
 
 
 def state_list(report: Mapping[str, Any]) -> str:
