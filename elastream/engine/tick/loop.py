@@ -21,11 +21,12 @@ from elastream.engine.tick.group_mover import GroupMover, GroupMoves
 from elastream.engine.tick.letter_bounds import LetterBounds
 from elastream.engine.tick.life import Phase, RunLife
 from elastream.engine.tick.merge import ReceiptMerger, TickResult, first_problem
-from elastream.engine.tick.planner import NextWorks, Planner, UnderWay
+from elastream.engine.tick.planner import Planner
 from elastream.engine.tick.ports import EdgeBatch, Edges, Observer, Tick
 from elastream.engine.tick.redirector import Redirector
 from elastream.engine.tick.roster import Seats
 from elastream.engine.tick.run_base import RunBase
+from elastream.engine.tick.works import NextWorks, UnderWay
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.errors import RunFailed
 from elastream.lanes.counts import OperatorCounts
