@@ -1,6 +1,7 @@
 """Which lanes are served next, and by which host: works for what is due, as far as there are seats."""
 
 import math
+from collections.abc import Iterable
 from itertools import count
 
 from elastream import rules
@@ -115,6 +116,11 @@ class Planner:
     def came(self, seats: Seats) -> None:
         self.roster.came(seats)
         self.roster.spread(self._state.lanes)
+
+    def hold(self, operators: Iterable[str]) -> None:
+        """What waits for these operators now is to be dropped, and counted; what is under way is served."""
+        names = frozenset(operators)
+        self.held.update(lane for lane in self._state.lanes if lane.operator in names)
 
     def is_busy(self, lane: LaneId) -> bool:
         """True while a work of this lane is under way."""
