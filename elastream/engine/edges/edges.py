@@ -17,8 +17,9 @@ from elastream.engine.tick.lane_loads import LaneLoads
 from elastream.engine.tick.planner import Planner
 from elastream.engine.tick.ports import EdgeBatch
 from elastream.engine.tick.works import NextWorks
+from elastream.lanes.entries import Given, Reread
 from elastream.lanes.segments import LaneId, SchemaId
-from elastream.lanes.state import Given, LedgerState, Reread
+from elastream.lanes.state import LedgerState
 from elastream.settings import Settings
 from elastream.topology import Graph, Kind
 

@@ -11,7 +11,7 @@ from elastream.engine.tick.ports import EdgeBatch
 from elastream.engine.tick.run_base import RunBase
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.lanes.counts import OperatorCounts
-from elastream.lanes.state import Entry
+from elastream.lanes.entries import Entry
 from elastream.settings import Settings
 
 ESTIMATES_S = 2.0

@@ -14,8 +14,9 @@ from elastream.engine.tick.state_keeper import StateKeeper
 from elastream.engine.tick.suspects import Suspects, TimerSuspect
 from elastream.engine.tick.timers import LaneTimers
 from elastream.engine.tick.works import NextWorks, PlanMoment
+from elastream.lanes.entries import Given
 from elastream.lanes.segments import LaneId
-from elastream.lanes.state import Given, LedgerState
+from elastream.lanes.state import LedgerState
 from elastream.settings import Settings
 from elastream.topology import Graph, Kind
 

@@ -13,7 +13,7 @@ from elastream.engine.tick.ports import Edges
 from elastream.engine.tick.run_base import RunBase
 from elastream.engine.tick.turns import Turns
 from elastream.errors import RunFailed
-from elastream.lanes.state import Entry
+from elastream.lanes.entries import Entry
 from elastream.settings import Settings
 from elastream.topology import Graph
 

@@ -8,7 +8,7 @@ from elastream.engine.messages import Receipt
 from elastream.engine.tick.merge import TickResult
 from elastream.engine.tick.works import NextWorks
 from elastream.lanes.counts import OperatorCounts
-from elastream.lanes.state import Entry
+from elastream.lanes.entries import Entry
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from elastream.engine.tick.ports import Edges, Observer, Tick
 from elastream.engine.tick.redirector import Redirector
 from elastream.engine.tick.run_base import RunBase
 from elastream.engine.tick.works import NextWorks
-from elastream.lanes.state import Applied, Entry
+from elastream.lanes.entries import Entry
+from elastream.lanes.state import Applied
 from elastream.settings import Settings
 from elastream.topology import Graph
 

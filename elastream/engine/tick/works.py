@@ -8,8 +8,8 @@ from elastream.engine.messages import SourceWork, Work
 from elastream.engine.tick.headroom import Headroom
 from elastream.engine.tick.roster import Roster, Seats
 from elastream.engine.tick.state_keeper import SentTask
+from elastream.lanes.entries import Given
 from elastream.lanes.segments import LaneId
-from elastream.lanes.state import Given
 
 
 class PlanMoment(NamedTuple):
