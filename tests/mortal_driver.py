@@ -21,8 +21,8 @@ from flows import files_by_delivery, ids_in, tally
 from elastream import Settings, Topology, groupings, run, sources
 from elastream.engine import session
 from elastream.engine.edges.query import EdgeQuery
-from elastream.engine.tick.loop import TickLoop
 from elastream.engine.tick.ports import Tick
+from elastream.engine.tick.turns import Turns
 from elastream.lanes import Ledger
 from elastream.workload import constant
 
@@ -58,14 +58,14 @@ def after(ticks: int, original: Callable[..., Any], last_act: Callable[..., None
 def arm(step: str, ticks: int) -> None:
     """Make the driver die at this step, some ticks from now."""
     send, commit, append, tidy, batch = (
-        TickLoop._send,
+        Turns._send,
         Ledger.commit,
         Ledger._append,
         Ledger.tidy,
         EdgeQuery._commit,
     )
 
-    def send_and_die(self: TickLoop, planned: Any, resized: Any) -> None:
+    def send_and_die(self: Turns, planned: Any, resized: Any) -> None:
         send(self, planned, resized)
         if planned.works:
             # The hosts have them now, and live on for a moment.
@@ -87,7 +87,7 @@ def arm(step: str, ticks: int) -> None:
 
     match step:
         case "after the works are sent":
-            TickLoop._send = after(ticks, send, send_and_die)  # type: ignore[method-assign]
+            Turns._send = after(ticks, send, send_and_die)  # type: ignore[method-assign]
         case "before the commit":
             Ledger.commit = after(ticks, commit, lambda *args: die())  # type: ignore[method-assign]
         case "in the commit":

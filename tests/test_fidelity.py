@@ -34,7 +34,7 @@ def test_a_simulated_run_is_like_the_run_it_was_calibrated_with(spark: SparkSess
 
     def watch(handle: Handle, record: Record, on: Callable[[float], bool], progress: Progress) -> None:
         handle.subscribe(ticks.append)
-        handle.subscribe(lambda tick: turns.append(handle._run.loop.turn_cpu_s))
+        handle.subscribe(lambda tick: turns.append(handle.turn_cpu_s))
         began = time.monotonic()
         while handle.active and on(time.monotonic() - began):
             handle.await_end(0.2)

@@ -11,9 +11,10 @@ from routes import PATIENT
 
 from elastream import Topology, groupings, sources, workload
 from elastream.errors import TopologyError
+from elastream.lanes.entries import Entry
 from elastream.lanes.runs import are_whole, cut, packed, shared_out, unpacked
 from elastream.lanes.segments import Appended, LaneId, SchemaId, Slice
-from elastream.lanes.state import Entry, LedgerState
+from elastream.lanes.state import LedgerState
 from elastream.routing.key_groups import dealt_out, moves, rebalanced
 from elastream.topology.groupings import KEY_GROUPS
 

@@ -6,8 +6,8 @@ from lanes_on_disk import HOST, Clock, Scoring, numbered, write
 
 from elastream.lanes import Appended, Entry, LaneId, LedgerState, Store
 from elastream.lanes.cleanup import GRACE_S, SWEEP_S, SegmentCleanup
+from elastream.lanes.entries import Reread
 from elastream.lanes.segment_files import ROLL_S, SegmentWriter
-from elastream.lanes.state import Reread
 
 A = LaneId("a", 0)
 OTHER = "h0000000000b"

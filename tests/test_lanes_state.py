@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from lanes_on_disk import PATIENT, Row, rows_of, slice_of, told
 
 from elastream.lanes import Appended, Entry, Given, LaneId, LedgerState, OperatorCounts, SchemaId
-from elastream.lanes.state import GroupWhole, Reread, Snapshot, StateChange
+from elastream.lanes.entries import GroupWhole, Reread, Snapshot, StateChange
 
 _OPERATORS = st.sampled_from("ab")
 _LANES = st.integers(0, 2)

@@ -14,8 +14,9 @@ from elastream.engine.edges.task import EdgeRouting, EdgeWork, read_routing, rea
 from elastream.engine.messages import LaneReceipt, LaneRows, LaneWork, Receipt, Receipts, Routing, Works
 from elastream.engine.tick.estimates import Estimates
 from elastream.engine.tick.lane_loads import LaneLoads
-from elastream.engine.tick.planner import NextWorks, Planner
+from elastream.engine.tick.planner import Planner
 from elastream.engine.tick.roster import Roster, Seats
+from elastream.engine.tick.works import NextWorks
 from elastream.lanes import Appended, Entry, LaneId, LedgerState, SchemaId, Slice
 from elastream.testing import observation, operator, source
 from elastream.topology import Graph

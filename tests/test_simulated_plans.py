@@ -9,8 +9,9 @@ from elastream import Settings, Topology, sources
 from elastream.engine.messages import LaneWork
 from elastream.engine.tick.estimates import Estimates
 from elastream.engine.tick.lane_loads import LaneLoads
-from elastream.engine.tick.planner import NextWorks, Planner
+from elastream.engine.tick.planner import Planner
 from elastream.engine.tick.roster import Seats
+from elastream.engine.tick.works import NextWorks
 from elastream.lanes import Appended, Entry, LaneId, LedgerState, SchemaId, Slice
 from elastream.simulator.engine_planning import plan_lanes
 from elastream.simulator.engine_works import BUDGET_S, Works, begin_works, forget_works

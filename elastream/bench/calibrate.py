@@ -270,11 +270,10 @@ def _watch(spark: SparkSession, graph: Graph, folder: str) -> list[Stretch]:
     turns: list[tuple[float, float]] = []
     used: list[tuple[float, float]] = []
     with run(graph, f"{folder}/base", spark=spark, policy=f"static:replicas={REPLICAS}", benchmark_s=0) as handle:
-        loop = handle._run.loop
 
         def listen(tick: Tick) -> None:
             ticks.append(tick)
-            turns.append((tick.ended_s, loop.turn_cpu_s))
+            turns.append((tick.ended_s, handle.turn_cpu_s))
 
         handle.subscribe(listen)
         until = time.monotonic() + PATIENCE_S

@@ -21,6 +21,7 @@ from elastream.engine.tick.opening import first_entry
 from elastream.engine.tick.planner import Planner
 from elastream.engine.tick.ports import Edges
 from elastream.engine.tick.run_base import RunBase
+from elastream.engine.tick.turns import Turns
 from elastream.engine.worker.base_id import base_id
 from elastream.engine.worker.program import Program
 from elastream.errors import SettingError
@@ -142,7 +143,8 @@ def assemble(
 
         observer = RunObserver(graph, loads, plan.td_s, clock, scene)
         life = RunLife(clock, hosts.wake)
-        loop = TickLoop(
+        edges = connected.edges if connected else None
+        turns = Turns(
             graph,
             settings,
             base,
@@ -152,16 +154,28 @@ def assemble(
             observer,
             clock,
             life,
+            outputs=tuple(opening.outputs or ()),
+            edges=edges,
+        )
+        loop = TickLoop(
+            graph,
+            settings,
+            base,
+            planner,
+            turns,
+            hosts,
+            clock,
+            life,
             first_entry=opening,
             wanted_hosts=wanted_hosts,
-            edges=connected.edges if connected else None,
+            edges=edges,
             time_for_s=plan.benchmark_s if policy is not None else 0.0,
         )
-        observer.state_moves = lambda: loop.mover.receipts
-        observer.redirections = lambda: loop.redirector.records
+        observer.state_moves = lambda: turns.mover.receipts
+        observer.redirections = lambda: turns.redirector.records
         if policy is not None:
             observer.control = ControlLoop(
-                EnginePlant(observer, life.resize, loop.mover.place, loop.stand_still, settings.restart_s),
+                EnginePlant(observer, life.resize, turns.mover.place, turns.stand_still, settings.restart_s),
                 policy,
                 td_s=plan.td_s,
                 guards=plan.guards,
@@ -184,4 +198,4 @@ def assemble(
         hosts.close()
         base.close()
         raise
-    return Run(graph, store, settings, plan.td_s, base, life, loop, planner, observer, hosts, connected)
+    return Run(graph, store, settings, plan.td_s, base, life, turns, planner, observer, hosts, connected)

@@ -13,10 +13,10 @@ from elastream.engine.letters import read_letters
 from elastream.engine.measure.observer import RunObserver
 from elastream.engine.threads import within
 from elastream.engine.tick.life import Phase, RunLife
-from elastream.engine.tick.loop import TickLoop
 from elastream.engine.tick.planner import Planner
 from elastream.engine.tick.ports import Tick
 from elastream.engine.tick.run_base import RunBase
+from elastream.engine.tick.turns import Turns
 from elastream.errors import ElastreamError, RunFailed, SettingError
 from elastream.lanes import Audit, OperatorCounts, audit
 from elastream.lanes.readers import read_output
@@ -43,7 +43,7 @@ class Run:
     td_s: float
     base: RunBase
     life: RunLife
-    loop: TickLoop
+    turns: Turns
     planner: Planner
     observer: RunObserver
     hosts: HostLink
@@ -99,7 +99,7 @@ class RunHandle:
     @property
     def timed(self) -> dict[str, float]:
         """Seconds that a tuple took in each operator when they were timed before the stream began."""
-        return self._run.loop.timed
+        return self._run.turns.timed
 
     @property
     def ledger(self) -> LedgerState:
@@ -109,17 +109,17 @@ class RunHandle:
     @property
     def works(self) -> int:
         """How many works hosts were given so far."""
-        return self._run.loop.works
+        return self._run.turns.works
 
     @property
     def turns(self) -> int:
         """How many turns the driver has made so far."""
-        return self._run.loop.turns
+        return self._run.turns.count
 
     @property
     def turn_cpu_s(self) -> float:
         """CPU time that a turn with something to do takes now."""
-        return self._run.loop.turn_cpu_s
+        return self._run.turns.turn_cpu_s
 
     @property
     def active(self) -> bool:
@@ -183,7 +183,7 @@ class RunHandle:
             if name not in self.graph or self.graph[name] not in self.graph.served:
                 names = ", ".join(o.name for o in self.graph.served)
                 raise SettingError(f"discard: no operator {name!r} with lanes of its own; there are {names}")
-        self._run.loop.discard(operators)
+        self._run.life.call(lambda: self._run.planner.hold(operators))
 
     # -- the beginning and the end
 
@@ -250,7 +250,7 @@ class RunHandle:
     @property
     def state_moves(self) -> list[StateMoved]:
         """What became of the states of keyed operators when their replicas changed, a receipt for each change."""
-        return list(self._run.loop.mover.receipts)
+        return list(self._run.turns.mover.receipts)
 
     def dead_letters(self, *, remove: bool = False) -> pa.Table:
         """The tuples on which an operator raised: which, where, and the error. With `remove` they are taken away."""

@@ -6,12 +6,13 @@ import pyarrow.parquet as pq
 from elastream.engine.tick.run_base import RunBase
 from elastream.engine.worker.dead_letters import DEAD_LETTERS, tuple_of
 from elastream.lanes.counts import OperatorCounts
+from elastream.lanes.entries import Entry
 from elastream.lanes.ledger import LedgerReader
 from elastream.lanes.readers import OutputReader, acknowledge, read_backlog
 from elastream.lanes.runs import Runs, packed
 from elastream.lanes.segment_files import SegmentWriter
 from elastream.lanes.segments import LaneId, encode_schema, schema_id
-from elastream.lanes.state import Entry, LedgerState
+from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
 from elastream.routing.key_groups import groups_of
 from elastream.state.columns import KeyedColumns

@@ -10,8 +10,8 @@ import msgspec
 
 from elastream import errors
 from elastream.errors import ElastreamError
+from elastream.lanes.entries import GroupWhole, StateChange
 from elastream.lanes.segments import Appended, SchemaId, Slice
-from elastream.lanes.state import GroupWhole, StateChange
 from elastream.lanes.state_log import Change
 
 VERSION = 6

@@ -2,10 +2,11 @@
 
 from elastream.lanes.audit import Audit, audit
 from elastream.lanes.counts import OperatorCounts
+from elastream.lanes.entries import Entry, Given
 from elastream.lanes.ledger import Ledger
 from elastream.lanes.queues import LaneQueue
 from elastream.lanes.segments import Appended, LaneId, SchemaId, Slice
-from elastream.lanes.state import Entry, Given, LedgerState
+from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
 
 __all__ = [

@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from elastream.errors import Damaged
 from elastream.lanes.counts import OperatorCounts
+from elastream.lanes.entries import Entry
 from elastream.lanes.ledger import Ledger, LedgerReader
 from elastream.lanes.runs import cut
 from elastream.lanes.segment_files import SegmentReader
 from elastream.lanes.segments import SchemaId, Slice, decode_schema
-from elastream.lanes.state import Entry, LedgerState
+from elastream.lanes.state import LedgerState
 from elastream.lanes.state_log import StateLog
 from elastream.lanes.store import Store
 

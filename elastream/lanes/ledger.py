@@ -17,6 +17,7 @@ from typing import IO
 import msgspec
 
 from elastream.errors import BaseInUse, Damaged
+from elastream.lanes.entries import Entry
 from elastream.lanes.ledger_files import (
     Listing,
     Place,
@@ -31,7 +32,7 @@ from elastream.lanes.ledger_files import (
     spans,
 )
 from elastream.lanes.records import MAGIC, pack
-from elastream.lanes.state import Entry, LedgerState
+from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
 
 LEAST_BYTES = 4 << 20

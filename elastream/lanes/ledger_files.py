@@ -8,8 +8,9 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from elastream.errors import Damaged
+from elastream.lanes.entries import Entry, Snapshot
 from elastream.lanes.records import begin_of, end_of, records
-from elastream.lanes.state import Entry, LedgerState, Snapshot
+from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
 
 FOLDER = "ledger"

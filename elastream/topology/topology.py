@@ -1,9 +1,7 @@
 """What a user writes: a topology takes operators until it is built, then it is frozen."""
 
-from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from html import escape
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -12,62 +10,21 @@ from elastream.topology import groupings
 from elastream.topology.check import checked_graph
 from elastream.topology.graph import Graph
 from elastream.topology.groupings import Grouping
-from elastream.topology.operators import Edge, KeyedState, Kind, Operator, OperatorName, Replicas
+from elastream.topology.operators import Edge, KeyedState, Kind, Operator, OperatorName
+from elastream.topology.options import (
+    KEYED_WORDS,
+    After,
+    Function,
+    KeyedOptions,
+    OperatorOptions,
+    OutputOptions,
+    WindowOptions,
+    check_known,
+    check_words,
+    replicas_of,
+)
 from elastream.topology.schemas import parse_schema
 from elastream.topology.windows import windows_of
-
-Function = Callable[..., Any]
-After = str | Sequence[str]
-Groupings = Grouping | dict[str, Grouping]
-ReplicaRange = int | tuple[int, int]
-
-
-class OutputOptions(TypedDict):
-    """Where an output stands in the graph."""
-
-    after: After
-
-
-class OperatorOptions(TypedDict, total=False):
-    """How an operator stands in the graph, and with how many replicas; see `Topology`."""
-
-    after: Required[After]
-    grouping: Groupings
-    replicas: ReplicaRange
-    start: int | None
-    schema: str | pa.Schema | None
-    chain: bool
-    waits: bool
-
-
-class KeyedOptions(OperatorOptions, total=False):
-    """The same for an operator that remembers something of every key."""
-
-    key: Required[str | Sequence[str]]
-    state: Required[str | pa.Schema]
-    initial: dict[str, Any]
-    ttl_s: float | None
-    on_timer: Function | None
-    event_time: str | None
-    lateness_s: float
-    drop_late: bool
-    merge: Function | None
-
-
-class WindowOptions(TypedDict, total=False):
-    """Windows over event time; see `Topology.window`."""
-
-    after: Required[After]
-    key: Required[str | Sequence[str]]
-    time: Required[str]
-    aggregate: Required[dict[str, str]]
-    every_s: float
-    length_s: float
-    session_s: float
-    lateness_s: float
-    replicas: ReplicaRange
-    start: int | None
-    waits: bool
 
 
 class Topology:
@@ -93,7 +50,7 @@ class Topology:
                 "write sources.replay(...) or sources.dataframe(...)"
             )
         self._open(name)
-        sizes = _replicas(name, replicas, None)
+        sizes = replicas_of(name, replicas, None)
         self._operators.append(Operator(OperatorName(name), Kind.SOURCE, None, schema, sizes, source=spec))
         return self
 
@@ -166,7 +123,7 @@ class Topology:
         """
         if missing := [word for word in ("key", "time", "aggregate", "after") if word not in how]:
             raise TopologyError(f"window {name!r}: takes {missing[0]}=; see Topology.window")
-        _check_known(name, "window", how, [*WindowOptions.__annotations__])
+        check_known(name, "window", how, [*WindowOptions.__annotations__])
         key = (how["key"],) if isinstance(how["key"], str) else tuple(how["key"])
         entering = self._entering(name, how["after"])
         for column in (*key, how["time"]):
@@ -210,7 +167,7 @@ class Topology:
 
     def output(self, name: str, **how: Unpack[OutputOptions]) -> "Topology":
         """Tuples that wait to be read from outside, as a table or as a streaming DataFrame. Readers have no replicas."""
-        _check_words(name, Kind.OUTPUT, how)
+        check_words(name, Kind.OUTPUT, how)
         return self._add(name, Kind.OUTPUT, None, {"after": how["after"]})
 
     def build(self) -> Graph:
@@ -233,7 +190,7 @@ class Topology:
             return f"<pre>{escape(str(self))}</pre>"
 
     def _add_keyed(self, name: str, kind: Kind, function: Function, how: KeyedOptions) -> "Topology":
-        _check_words(name, kind, how)
+        check_words(name, kind, how)
         for word in ("key", "state"):
             if word not in how:
                 raise TopologyError(f"{kind} {name!r}: takes {word}=; write key='word', state='n long'")
@@ -254,7 +211,7 @@ class Topology:
             how.get("drop_late", False),
             how.get("merge"),
         )
-        rest: Any = {word: value for word, value in how.items() if word not in _KEYED_WORDS}
+        rest: Any = {word: value for word, value in how.items() if word not in KEYED_WORDS}
         rest["grouping"] = grouping
         return self._add(name, kind, function, rest, keyed=state)
 
@@ -270,7 +227,7 @@ class Topology:
         keyed: KeyedState | None = None,
     ) -> "Topology":
         self._open(name)
-        _check_words(name, kind, how)
+        check_words(name, kind, how)
         grouping, replicas, start = how.get("grouping", groupings.shuffle), how.get("replicas", 1), how.get("start")
         chain = how.get("chain", False)
         before = [how["after"]] if isinstance(how["after"], str) else list(how["after"])
@@ -299,7 +256,7 @@ class Topology:
                 kind,
                 function,
                 columns,
-                _replicas(name, replicas, start),
+                replicas_of(name, replicas, start),
                 chained=chain,
                 waits=how.get("waits", False),
                 writer=writer,
@@ -335,32 +292,3 @@ class Topology:
             raise TopologyError(
                 f"operator {name!r}: topology {self.name!r} is built and frozen; declare a new Topology"
             )
-
-
-_KEYED_WORDS = ("key", "state", "initial", "ttl_s", "on_timer", "event_time", "lateness_s", "drop_late", "merge")
-
-
-def _check_words(name: str, kind: Kind, how: Mapping[str, object]) -> None:
-    """What a function's signature would refuse, in our words."""
-    keyed = kind in (Kind.KEYED, Kind.KEYED_BATCH, Kind.KEYED_PANDAS)
-    known = list((OutputOptions if kind is Kind.OUTPUT else OperatorOptions).__annotations__)
-    known += _KEYED_WORDS if keyed else ()
-    _check_known(name, kind, how, known)
-    if "after" not in how:
-        raise TopologyError(f"{kind} {name!r}: comes after nothing; name one with after='...'")
-
-
-def _check_known(name: str, kind: str, how: Mapping[str, object], known: list[str]) -> None:
-    for word in sorted(set(how) - set(known)):
-        close = get_close_matches(word, known, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"it takes {', '.join(known)}"
-        raise TopologyError(f"{kind} {name!r}: takes no {word!r}; {hint}")
-
-
-def _replicas(name: str, replicas: ReplicaRange, start: int | None) -> Replicas:
-    if isinstance(replicas, tuple) and len(replicas) != 2:
-        raise TopologyError(
-            f"operator {name!r}: replicas must be one number or two, got {replicas}; set replicas=(1, 8)"
-        )
-    least, most = replicas if isinstance(replicas, tuple) else (replicas, replicas)
-    return Replicas(least, most, least if start is None else start)

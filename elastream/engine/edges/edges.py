@@ -14,10 +14,12 @@ from elastream.engine.edges.task import EDGE_WORK, EdgeRouting, EdgeWork, to_tex
 from elastream.engine.messages import LaneRows, LaneWork, Routing
 from elastream.engine.tick.estimates import Estimates
 from elastream.engine.tick.lane_loads import LaneLoads
-from elastream.engine.tick.planner import NextWorks, Planner
+from elastream.engine.tick.planner import Planner
 from elastream.engine.tick.ports import EdgeBatch
+from elastream.engine.tick.works import NextWorks
+from elastream.lanes.entries import Given, Reread
 from elastream.lanes.segments import LaneId, SchemaId
-from elastream.lanes.state import Given, LedgerState, Reread
+from elastream.lanes.state import LedgerState
 from elastream.settings import Settings
 from elastream.topology import Graph, Kind
 
@@ -134,14 +136,14 @@ class SparkEdges:
         self._batch_entry = self._state.entry
         queued = {}
         for head in heads:
-            queued.update(self._planner.queued(head))
+            queued.update(self._planner.facts.queued(head))
         return EdgeRouting(
             self._state.entry,
             wall_s,
             Routing(dict(self._state.sizes), dict(self._state.owners), self._planner.loads.splits),
             self._state.entry,
             queued,
-            {head: found for head in heads if (found := self._planner.loads_of(head))},
+            {head: found for head in heads if (found := self._planner.facts.loads_of(head))},
             self._state.memories,
         )
 

@@ -12,8 +12,11 @@ import pyarrow as pa
 from elastream.engine.messages import LaneReceipt, LaneWork, Loads, Receipt, Routing, problem_of
 from elastream.engine.worker.base_id import check_base
 from elastream.engine.worker.context import WorkerContext, make_context
+from elastream.engine.worker.delivery import Deliver
+from elastream.engine.worker.enter_rows import enter_rows, give_rows
 from elastream.engine.worker.program import load_program
-from elastream.engine.worker.run_work import Deliver, WorkRun
+from elastream.engine.worker.serve_lanes import serve_lanes, take_rows
+from elastream.engine.worker.work_run import WorkRun
 from elastream.errors import ElastreamError
 from elastream.lanes.segment_files import SegmentWriter
 from elastream.lanes.segments import SchemaId
@@ -66,7 +69,7 @@ def route_source_rows(
     """Rows of a streaming source enter."""
 
     def enter(run: WorkRun) -> None:
-        run.enter(source, sender, batches, routing.began_s, routing.memories.get(source))
+        enter_rows(run, source, sender, batches, routing.began_s, routing.memories.get(source))
 
     return _routed(program, routing, source, enter)
 
@@ -78,7 +81,7 @@ def route_results(
 
     def give(run: WorkRun) -> None:
         for batch in batches:
-            run.give(operator, batch, routing.began_s, sender)
+            give_rows(run, operator, batch, routing.began_s, sender)
 
     return _routed(program, routing, operator, give)
 
@@ -88,7 +91,7 @@ def read_lanes(program: bytes, edge: EdgeWork) -> tuple[Iterator[pa.RecordBatch]
     context = _context(program, edge.entry)
     context.learn(edge.schemas)
     run = WorkRun(context, Routing(), 0)
-    rows = (batch for lane in edge.work.lanes for batch in run.take(edge.work, lane))
+    rows = (batch for lane in edge.work.lanes for batch in take_rows(run, edge.work, lane))
     return rows, lambda: run.receipt(EDGE_WORK)[0]
 
 
@@ -97,7 +100,7 @@ def take_lane(program: bytes, edge: EdgeWork, deliver: Deliver) -> Callable[[], 
     context = _context(program, edge.entry)
     context.learn(edge.schemas)
     run = WorkRun(context, Routing(), 0, deliver=deliver)
-    run.serve(edge.work)
+    serve_lanes(run, edge.work)
     return lambda: run.receipt(EDGE_WORK)[0]
 
 

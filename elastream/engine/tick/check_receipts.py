@@ -1,8 +1,8 @@
 """What a receipt may say: a host that says anything else is not one of ours any more, and is replaced."""
 
 from elastream.engine.messages import LaneReceipt, Receipt
-from elastream.engine.tick.planner import UnderWay
 from elastream.engine.tick.state_keeper import StateTask, Task
+from elastream.engine.tick.works import UnderWay
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.lanes.runs import are_whole, unpacked
 from elastream.lanes.state import LedgerState

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from elastream.engine.messages import LaneReceipt, Receipt, error_of
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.lanes.counts import OperatorCounts
+from elastream.lanes.entries import GroupWhole, Memory, StateChange
 from elastream.lanes.segments import Appended, LaneId
-from elastream.lanes.state import GroupWhole, LedgerState, Memory, StateChange
+from elastream.lanes.state import LedgerState
 from elastream.scoring.latency import Latencies
 from elastream.settings import Settings
 from elastream.topology import Graph, Kind

@@ -7,8 +7,9 @@ from elastream.engine.worker.context import encoded_schemas, schemas_of
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.errors import SettingError
 from elastream.lanes.counts import OperatorCounts
+from elastream.lanes.entries import Entry
 from elastream.lanes.segments import PARTS, decode_schema
-from elastream.lanes.state import Entry, LedgerState
+from elastream.lanes.state import LedgerState
 from elastream.routing import hashing
 from elastream.routing.key_groups import dealt_out
 from elastream.state.columns import KeyedColumns

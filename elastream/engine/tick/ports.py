@@ -6,9 +6,9 @@ from typing import Protocol
 
 from elastream.engine.messages import Receipt
 from elastream.engine.tick.merge import TickResult
-from elastream.engine.tick.planner import NextWorks
+from elastream.engine.tick.works import NextWorks
 from elastream.lanes.counts import OperatorCounts
-from elastream.lanes.state import Entry
+from elastream.lanes.entries import Entry
 
 
 @dataclass(frozen=True)

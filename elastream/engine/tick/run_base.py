@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.errors import BaseUnusable
 from elastream.lanes.cleanup import SegmentCleanup
+from elastream.lanes.entries import Entry
 from elastream.lanes.lease import BaseLease
 from elastream.lanes.ledger import Ledger
 from elastream.lanes.readers import acknowledged
 from elastream.lanes.segments import LaneId
-from elastream.lanes.state import Entry, LedgerState
+from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
 
 ACKNOWLEDGE_S = 2.0

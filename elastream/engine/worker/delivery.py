@@ -1,6 +1,9 @@
 """The rows that a sink is given."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -15,3 +18,7 @@ class Delivery:
 
     base_id: str = ""
     """Of the base that they waited in: its first deliveries begin a result anew."""
+
+
+Deliver = Callable[[pa.RecordBatch, Delivery], object]
+"""Takes the rows of a sink."""

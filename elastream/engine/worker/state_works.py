@@ -3,9 +3,9 @@
 from elastream.engine.messages import GroupFacts, Receipt, SyncWork, WholeWork, problem_of
 from elastream.engine.worker.context import WorkerContext
 from elastream.errors import ElastreamError
+from elastream.lanes.entries import GroupWhole, StateChange
 from elastream.lanes.segment_files import Written
 from elastream.lanes.segments import PARTS, STATE, Appended, LaneId
-from elastream.lanes.state import GroupWhole, StateChange
 
 
 def sync_state(context: WorkerContext, work: SyncWork) -> Receipt:

@@ -1,0 +1,116 @@
+"""Serving lanes: an operator, and those chained to it, run on what waits, and keys are woken whose time has come."""
+
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from elastream import rules
+from elastream.engine.messages import LaneReceipt, LaneRows, LaneWork
+from elastream.engine.worker.context import Chain
+from elastream.engine.worker.dead_letters import all_failed
+from elastream.engine.worker.lateness import by_event_time, in_time
+from elastream.engine.worker.read_lane import read_lane
+from elastream.engine.worker.wake import wake_keys
+from elastream.engine.worker.work_run import WorkRun
+
+LARGEST_CHUNK = 65536
+
+FRAGILE = 64
+"""The largest chunk after one with a tuple on which an operator raised."""
+
+
+def serve_lanes(run: WorkRun, work: LaneWork) -> None:
+    """Serve lane after lane, until the tuples or the time are used up."""
+    context = run.context
+    run.begin_changes(work.operator, work.planned_s)
+    if work.proven:
+        context.proven.update(member.name for member in context.chains[work.operator].members)
+    deadline = time.perf_counter() + work.budget_s if work.budget_s else float("inf")
+    for rows in work.lanes:
+        _serve_lane(run, work, rows, deadline)
+        if time.perf_counter() >= deadline:
+            return
+
+
+def bury(run: WorkRun, work: LaneWork) -> None:
+    """Put the tuples, or the first key to be woken, into the dead letters: they have ended their process before."""
+    run.begin_changes(work.operator, work.planned_s)
+    for rows in work.lanes:
+        if not rows.slices:
+            chain = run.context.chains[work.operator]
+            _wake(run, work, rows, chain, run.add_chain(chain, rows.lane))
+            continue
+        receipt = run.add(LaneReceipt(work.operator, rows.lane))
+        for batch in read_lane(run.context, rows):
+            receipt.consumed += batch.num_rows
+            run.fail(receipt, all_failed(batch, work.bury))
+
+
+def take_rows(run: WorkRun, work: LaneWork, rows: LaneRows) -> Iterator[pa.RecordBatch]:
+    """All of a lane's rows, for Spark to serve: its state must see the same rows when a batch is repeated."""
+    receipt = run.add(LaneReceipt(work.operator, rows.lane))
+    for batch in read_lane(run.context, rows):
+        receipt.consumed += batch.num_rows
+        young = in_time(work, receipt, batch)
+        receipt.processed += young.num_rows
+        yield young
+
+
+def _serve_lane(run: WorkRun, work: LaneWork, rows: LaneRows, deadline: float) -> None:
+    chain = run.context.chains[work.operator]
+    receipts = run.add_chain(chain, rows.lane)
+    run.mine = frozenset(rows.groups)
+    chunk, ends = work.chunk, chain.ends
+    for batch in read_lane(run.context, rows):
+        at, total = 0, batch.num_rows
+        while at < total:
+            started = time.perf_counter()
+            # A sink's rows must be the same when the work is repeated: the clock does not cut them.
+            size = total if ends else min(chunk, total - at)
+            piece = batch if size == total else batch.slice(at, size)
+            first = rows.first + receipts[0].consumed
+            at += size
+            receipts[0].consumed += size
+            pieces = [in_time(work, receipts[0], piece)]
+            if chain.members[0].keyed is not None:
+                pieces = [by_event_time(chain.members[0].keyed, work, receipts[0], pieces[0])]
+            failed = len(run.failures)
+            for member, receipt in zip(chain.members, receipts, strict=True):
+                pieces = run.run(member, receipt, pieces, first)
+            if not ends:
+                for piece in pieces:
+                    run.route(receipts[-1], piece, rows.lane)
+            now = time.perf_counter()
+            if now >= deadline:
+                return
+            chunk = _next_chunk(size, now - started)
+            if len(run.failures) > failed:
+                # Each may cost many calls, between which nobody looks at the clock.
+                chunk = min(chunk, FRAGILE)
+    head = chain.members[0]
+    if rows.groups and head.keyed is not None and head.keyed.on_timer is not None:
+        _wake(run, work, rows, chain, receipts)
+
+
+def _wake(run: WorkRun, work: LaneWork, rows: LaneRows, chain: Chain, receipts: list[LaneReceipt]) -> None:
+    """Wake the keys whose time has come; what they give goes the way of all rows."""
+    head = chain.members[0]
+    run.add_woken(receipts[0], rows.groups)
+    wall, cpu = time.perf_counter(), time.thread_time()
+    until_s = work.planned_s, work.watermark_s
+    made = wake_keys(head, run.changes[head.name], rows.groups, until_s, work.wake, work.bury)
+    receipts[0].busy_s += time.perf_counter() - wall
+    receipts[0].cpu_s += time.thread_time() - cpu
+    run.fail(receipts[0], made.failures)
+    receipts[0].emitted += made.rows
+    pieces = made.batches
+    for member, receipt in zip(chain.members[1:], receipts[1:], strict=True):
+        pieces = run.run(member, receipt, pieces, 0)
+    for piece in pieces:
+        run.route(receipts[-1], piece, rows.lane)
+
+
+def _next_chunk(size: int, took_s: float) -> int:
+    """So many that they take about `rules.CHUNK_S`, but no jump up of more than eight times."""
+    return int(min(max(1, size * rules.CHUNK_S / max(took_s, 1e-6)), size * 8, LARGEST_CHUNK))
