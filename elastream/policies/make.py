@@ -7,11 +7,13 @@ from difflib import get_close_matches
 from elastream.control import Policy
 from elastream.errors import SettingError
 from elastream.policies.dabs import Dabs
+from elastream.policies.dr_stream import DrStream
 from elastream.policies.ds2 import Ds2
 from elastream.policies.markov import Markov
 from elastream.policies.oracle import Oracle
 from elastream.policies.psps import Psps
 from elastream.policies.static import Static
+from elastream.policies.storm_default import StormDefault
 from elastream.policies.threshold import Threshold
 
 POLICIES: dict[str, Callable[..., Policy]] = {
@@ -22,6 +24,8 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "markov": Markov,
     "ds2": Ds2,
     "oracle": Oracle,
+    "dr-stream": DrStream,
+    "storm-default": StormDefault,
 }
 
 

@@ -296,7 +296,12 @@ class ExactTurns:
         return waiting + min(computing, system.cores) + self._driver + self._flow.copying
 
     def _slower(self, system: EngineTurns, more: int = 0) -> float:
-        return max(1.0, self._needed(system) / system.cores) * self._crowded(system, more)
+        needed = self._needed(system)
+        computing = sum(w.host >= 0 and w.shares_with is None for w in (*self._works.values(), *self._reading.values()))
+        if self._flow.copying and computing < system.cores:
+            # Copies are made all the time: the core that is free is not all free.
+            needed += 1.0
+        return max(1.0, needed / system.cores) * self._crowded(system, more)
 
     def _crowded(self, system: EngineTurns, more: int) -> float:
         return 1.0 + system.crowding * max(0, len(self._works) + len(self._reading) + more - system.cores)

@@ -211,7 +211,11 @@ def _compute(
 @compiled
 def _slower(system: EngineTurns, own: Floats) -> float:
     """How much longer computing takes because works and the driver need more cores than there are."""
-    return float(max(1.0, _taken(system, own)) * _crowded(system, own))
+    taken = _taken(system, own)
+    if own[COPYING] > 0.0 and own[COMPUTING] < system.cores:
+        # Copies are made all the time: the core that is free is not all free.
+        taken += 1.0 / system.cores
+    return float(max(1.0, taken) * _crowded(system, own))
 
 
 @compiled

@@ -60,7 +60,8 @@ class Machines:
         self._missing = (np.arange(len(flow.model.nodes)) >= flow.containers.machines).astype(np.int64)
         """Per machine, for how many reasons it is not there."""
         self._placed: set[int] = set()
-        """Lanes that somebody gave a home."""
+        """Operators to whose lanes somebody gives homes."""
+        self._operator = np.repeat(np.arange(len(flow.model.operators)), np.diff(flow.model.fixed.first)).tolist()
         self._came = False
         """True when a machine has come since the run began: lanes may follow."""
         hosts = len(flow.works.hosts) if flow.works is not None else 0
@@ -77,7 +78,7 @@ class Machines:
         """Every lane that runs has been placed."""
         self._count()
         for lane in np.flatnonzero(self._keyed).tolist():
-            self._seat(lane)
+            self.seat(lane)
 
     def started(self, node: int, up_s: float) -> None:
         """A machine is being started, and will be there at this second."""
@@ -86,8 +87,11 @@ class Machines:
 
     def place(self, operator: int, lane: int, node: int) -> None:
         """Have a lane of an operator live on a machine from now on."""
+        if operator not in self._placed:
+            self._placed.add(operator)
+            for its in range(*self._flow.model.fixed.first[operator : operator + 2]):
+                self.seat(its)
         if self._flow.moving.node_up[node]:
-            self._placed.add(int(self._flow.model.fixed.first[operator]) + lane)
             self._flow.groups.move_lane(operator, lane, node)
 
     def settle(self, lane: int, node: int) -> None:
@@ -122,7 +126,7 @@ class Machines:
         first = int(flow.model.fixed.first[operator])
         lanes = range(first, first + int(flow.moving.asked[operator]))
         its = flow.groups.operators.get(operator)
-        if not self._placed.isdisjoint(lanes) or (its is not None and (its.homes or its.giving)):
+        if operator in self._placed or (its is not None and (its.homes or its.giving)):
             return None
         cores = flow.model.fixed.node_cores
         counts = np.bincount(flow.moving.node[first : lanes.stop], minlength=len(cores))
@@ -176,7 +180,6 @@ class Machines:
             if not running:
                 # It only drains.
                 flow.containers.free(lane)
-            self._placed.discard(lane)
             self._waits(lane, (failure.at_s + failure.for_s if nobody else now_s) + wait_s)
             self._lives(lane, place.node)
         flow.groups.settled(lanes)
@@ -209,25 +212,20 @@ class Machines:
 
     def _lives(self, lane: int, node: int) -> None:
         self._flow.moving.node[lane] = node
-        self._seat(lane)
+        self.seat(lane)
         self._flow.changed()
 
-    def _seat(self, lane: int) -> None:
-        """Lanes that remember something, or that were given a home, are served there only; the others where there is room."""
+    def seat(self, lane: int) -> None:
+        """Lanes that remember something, or are given homes, are served there only; the others where there is room."""
         works = self._flow.works
         if works is None:
             return
         first, end = 0, len(works.hosts)
-        if self._keyed[lane] or lane in self._placed:
+        if self._keyed[lane] or self._operator[lane] in self._placed:
             node = int(self._flow.moving.node[lane])
             first = min(int(self._bounds[node]), end - 1)
             end = max(int(self._bounds[node + 1]), first + 1)
         works.lanes["from_host"][lane], works.lanes["to_host"][lane] = first, end
-
-    def seat(self, lane: int) -> None:
-        """A new lane was placed."""
-        self._placed.discard(lane)
-        self._seat(lane)
 
     def _count(self) -> None:
         flow = self._flow
