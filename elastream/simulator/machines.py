@@ -104,10 +104,12 @@ class Machines:
             self._flow.containers.free(lane)
         self._lives(lane, place.node)
 
-    def home(self, lane: int) -> int:
-        """The machine on which a lane lives; -1 when that is not there."""
-        node = int(self._flow.moving.node[lane])
-        return node if self._flow.moving.node_up[node] else -1
+    def homes(self) -> list[int]:
+        """The machine on which each lane lives; -1 when that is not there."""
+        found: list[int] = np.where(
+            self._flow.moving.node_up[self._flow.moving.node], self._flow.moving.node, -1
+        ).tolist()
+        return found
 
     def spread(self) -> None:
         """After a machine has come: lanes of the engine that nobody gave a home follow, until all have their share of them."""

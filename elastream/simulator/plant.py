@@ -1,7 +1,5 @@
 """The simulated plant: the same contract as the engine's, over arrays in virtual time."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from elastream import rules
@@ -78,7 +76,7 @@ class SimulatedPlant:
         for (head, target), count in zip(self.model.edges, passed.tolist(), strict=True):
             from_of.setdefault(target, {})[head] = from_of.get(target, {}).get(head, 0) + count
             emitted[head] = emitted.get(head, 0) + count
-        lanes = _Lanes(self.moving, before, now, self.fidelity.machines.home)
+        lanes = _Lanes(self.moving, before, now, self.fidelity.machines.homes())
         processed = []
         for place, operator in enumerate(self.model.operators):
             first, end = int(self.model.fixed.first[place]), int(self.model.fixed.first[place + 1])
@@ -195,8 +193,8 @@ class SimulatedPlant:
 class _Lanes:
     """The lanes' counts over an interval, as plain numbers."""
 
-    def __init__(self, moving: Moving, before: Counted, now: Counted, home: Callable[[int], int]) -> None:
-        self._home = home
+    def __init__(self, moving: Moving, before: Counted, now: Counted, homes: list[int]) -> None:
+        self._homes = homes
         self.queued: list[int] = moving.queued.tolist()
         self.received: list[int] = (now.received - before.received).tolist()
         self.processed: list[int] = (now.processed - before.processed).tolist()
@@ -216,7 +214,7 @@ class _Lanes:
             self.queued[lane],
             self.busy_s[lane],
             dropped=self.dropped[lane],
-            host=self._home(lane),
+            host=self._homes[lane],
         )
 
 
