@@ -21,6 +21,7 @@ from elastream.simulator.engine_works import (
     stand_still,
 )
 from elastream.simulator.group_moves import GroupMoves
+from elastream.simulator.group_redirection import GroupRedirection
 from elastream.simulator.kernel import source_due_by
 from elastream.simulator.key_groups import StateCosts
 from elastream.simulator.machines import Failure, Machines, System
@@ -76,6 +77,7 @@ class Fidelity:
                 moving.node[lane] = containers.place(lane, -math.inf).node
         self.machines = Machines(self, failures)
         self.groups = GroupMoves(self, state)
+        self.redirection = GroupRedirection(self, self.groups)
         self.machines.begin()
 
     @property

@@ -12,19 +12,14 @@ import numpy as np
 
 from elastream import rules
 from elastream.control import StateMoved
-from elastream.control.redirected import Redirected
 from elastream.routing.key_groups import Owners, moves, rebalanced
-from elastream.routing.redirection import redirected_groups
-from elastream.scoring.balance import load_balance
-from elastream.simulator.key_groups import Copy, KeyGroups, StateCosts
+from elastream.simulator import ring
+from elastream.simulator.key_groups import KeyGroups, StateCosts
 from elastream.simulator.model import Model
-from elastream.simulator.state import LENGTH, NOW, Floats, Moving
+from elastream.simulator.state import NOW, Floats, Moving
 
 COMPARED = 0.25
 """Counting and adding up what a host has of a key takes this part of learning it."""
-
-BLENDS = 0.3
-"""How much the newest look counts in the tuples per second of an operator."""
 
 
 class Flow(Protocol):
@@ -81,23 +76,17 @@ class GroupMoves:
                 )
                 self._weigh(self.operators[place])
         self._receipts: list[StateMoved] = []
-        self._redirections: list[Redirected] = []
         self._ended = 0
-        self.interval_s = 5.0
-        """How long the intervals are in which somebody decides."""
         for its in self.operators.values():
             self._ring(its)
-        if any(its.by_load for its in self.operators.values()):
-            flow.later(rules.REDIRECT_S, self._look)
 
     @property
     def _now_s(self) -> float:
         return float(self._flow.moving.clock[NOW])
 
-    def told(self) -> tuple[tuple[StateMoved, ...], tuple[Redirected, ...]]:
-        """Changes that have ended, and redirections, since the last time this was asked."""
-        found = tuple(self._receipts), tuple(self._redirections)
-        self._receipts, self._redirections = [], []
+    def told(self) -> tuple[StateMoved, ...]:
+        """Changes that have ended since the last time this was asked."""
+        found, self._receipts = tuple(self._receipts), []
         return found
 
     # -- changes of replicas
@@ -108,7 +97,7 @@ class GroupMoves:
         if its is not None:
             size = int(self._flow.moving.asked[place])
             wanted = rebalanced(its.owners, size, partial(self._beside, its) if its.keyed else _nowhere)
-            self._want(its, wanted)
+            self.want(its, wanted)
 
     def restart(self) -> None:
         """Everything begins again: all groups are where they shall be."""
@@ -119,7 +108,8 @@ class GroupMoves:
             self._weigh(its)
             self._ring(its)
 
-    def _want(self, its: KeyGroups, wanted: Owners) -> None:
+    def want(self, its: KeyGroups, wanted: Owners) -> None:
+        """These shall own the groups."""
         self._cancel(its)
         its.wanted = wanted
         if its.keyed and moves(its.owners, wanted):
@@ -229,10 +219,14 @@ class GroupMoves:
     def _arrived(
         self, its: KeyGroups, lane: int, began_s: float, groups: list[int], keys: float, stood_s: float
     ) -> None:
+        node = its.homes.pop(lane, None)
+        if node is None:
+            # The machine to which it went is gone.
+            return
         receipt = StateMoved(its.name, int(self._flow.moving.asked[its.place]), began_s)
         _add(receipt, len(groups), keys, keys * self._costs.bytes_per_key, stood_s)
         self._end(receipt)
-        self._flow.settle(its.first + lane, its.homes.pop(lane))
+        self._flow.settle(its.first + lane, node)
         self._ring(its, {lane})
         self._send(its)
         self._flow.spread()
@@ -250,9 +244,8 @@ class GroupMoves:
             keys = self._keys(its)
             for lane in mine:
                 groups = its.groups_of(lane)
-                copy = its.copies.pop(lane, None)
-                up = copy is not None and self._flow.moving.node_up[copy.node]
-                if copy is not None and up and copy.whole_s <= now_s:
+                copy = ring.whole_copy(its, lane, self._flow.moving.node_up, now_s)
+                if copy is not None:
                     changed = self._changed(its, groups, (now_s - copy.whole_s) % self._costs.ring_s)
                     found[its.first + lane] = copy.node, self._flow.message_s + self._costs.copy_s(changed)
                 else:
@@ -268,72 +261,20 @@ class GroupMoves:
                 self._send(its)
                 self._ring(its)
 
-    # -- the ring
-
     def copying_cores(self, seconds: float, processed: Sequence[int]) -> float:
         """Cores that copies took over an interval in which each operator served so many tuples."""
-        ring_s, busy_s = self._costs.ring_s, 0.0
-        for its in self.operators.values():
-            if its.keyed and its.copies and seconds:
-                rounds = seconds / ring_s
-                busy_s += rounds * self._costs.copy_s(its.popularity.distinct(processed[its.place] / rounds).sum())
-        return float(busy_s / seconds) if seconds else 0.0
-
-    def _ring(self, its: KeyGroups, changed: Collection[int] = ()) -> None:
-        """Each lane's copy is on the machine of the next lane that lives elsewhere; a new one is whole after the next round."""
-        if not its.keyed or not self._costs.ring_s:
-            return
-        lanes = sorted(set(its.owners))
-        nodes = [self._node(its, lane) for lane in lanes]
-        keys = self._keys(its)
-        for at, lane in enumerate(lanes):
-            around = [*nodes[at + 1 :], *nodes[:at]]
-            neighbour = next((node for node in around if node != nodes[at]), None)
-            known = its.copies.get(lane)
-            if neighbour is None:
-                its.copies.pop(lane, None)
-            elif known is None or known.node != neighbour or lane in changed:
-                learned_s = self._costs.copy_s(float(keys[its.groups_of(lane)].sum()))
-                its.copies[lane] = Copy(neighbour, self._now_s + (self._costs.ring_s + learned_s if learned_s else 0.0))
-
-    # -- redirection by load
-
-    def _look(self) -> None:
-        """Key groups go to lanes with more room when the load is out of range."""
-        now_s, moving = self._now_s, self._flow.moving
-        self._flow.later(now_s + rules.REDIRECT_S, self._look)
-        for its in self.operators.values():
-            if not its.by_load:
-                continue
-            received = int(moving.received[its.first : its.first + its.pool].sum())
-            its.per_s += BLENDS * ((received - its.received) / rules.REDIRECT_S - its.per_s)
-            its.received = received
-            size, length = int(moving.asked[its.place]), float(moving.redirect[its.place, LENGTH])
-            if size < 2 or not length or moves(its.owners, its.wanted) or its.giving:
-                continue
-            queued = moving.queued[its.first : its.first + size]
-            ratios = (queued / length).tolist()
-            lb, most = load_balance(ratios), max(ratios)
-            if not rules.out_of_range(lb, most):
-                continue
-            speed = self._flow.model.fixed.node_speed[moving.node[its.first : its.first + size]]
-            demand = self._demand(its, queued, length)
-            wanted = redirected_groups(its.owners, demand.tolist(), ratios, (speed.mean() / speed).tolist())
-            going = len(moves(its.owners, wanted))
-            if going:
-                reason = f"{rules.why_out_of_range(lb, most)}: {going} key groups go to replicas with more room"
-                self._redirections.append(Redirected(its.name, now_s, lb, reason, groups=going))
-                self._want(its, wanted)
-
-    def _demand(self, its: KeyGroups, queued: "np.ndarray[tuple[int], np.dtype[np.int64]]", length: float) -> Floats:
-        """Per group, the part of a queue that is filled by what waits of it and by what will come in an interval."""
-        shares = its.popularity.of_groups
-        owners = np.asarray(its.owners)
-        of_lane = np.maximum(its.weights, 1e-12)[owners]
-        demand: Floats = (its.per_s * self.interval_s * shares + queued[owners] * shares / of_lane) / length
-        return demand
+        return sum(
+            ring.copying_cores(its, self._costs, processed[its.place] / seconds)
+            for its in self.operators.values()
+            if its.keyed and seconds
+        )
 
     # -- how things are
+
+    def _ring(self, its: KeyGroups, changed: Collection[int] = ()) -> None:
+        if its.keyed and self._costs.ring_s:
+            nodes = {lane: self._node(its, lane) for lane in sorted(set(its.owners))}
+            ring.follow(its, self._costs, nodes, self._keys(its), self._now_s, changed)
 
     def _beside(self, its: KeyGroups, giver: int, taker: int) -> bool:
         return self._node(its, giver) == self._node(its, taker)

@@ -57,7 +57,7 @@ class SimulatedPlant:
         self._before = Counted(self.moving)
         self._place: dict[str, int] = {operator.name: number for number, operator in enumerate(model.operators)}
         self._times = self.moving.redirect[:, TIMES].copy()
-        fidelity.groups.interval_s = td_s
+        fidelity.redirection.interval_s = td_s
         self.moving.redirect[:, LENGTH] = [self._length(float(its)) for its in self.moving.expected_s]
 
     def clock(self) -> float:
@@ -109,7 +109,6 @@ class SimulatedPlant:
             )
             self._learn(place, first, end, service_s, seconds, lanes)
         self.fidelity.count_copies(seconds, processed)
-        state_moves, redirections = self.fidelity.groups.told()
         waits = latencies_of(now.waits - before.waits, now.clock - before.clock, float(now.clock[LONGEST_WAIT_S]))
         return Observation(
             tick=int(now.clock[TICKS]),
@@ -124,9 +123,9 @@ class SimulatedPlant:
             latency_mean_s=waits.mean_s,
             latency_p95_s=waits.percentile_s(0.95),
             operators=operators,
-            state_moves=state_moves,
+            state_moves=self.fidelity.groups.told(),
             hosts=self._hosts(lanes, seconds),
-            redirections=(*redirections, *self._redirected()),
+            redirections=(*self.fidelity.redirection.told(), *self._redirected()),
         )
 
     def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
