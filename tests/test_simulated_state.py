@@ -148,6 +148,56 @@ def test_on_storm_a_state_is_read_when_its_machine_is_back() -> None:
     assert waited(200.0) > 1.5 * waited(20_000.0)
 
 
+class Restless:
+    """Another size and other homes in every interval."""
+
+    name = "restless"
+    start = None
+
+    def __init__(self, choices: list[int]) -> None:
+        self._choices = choices
+
+    def propose(self, seen: Observation) -> Proposal:
+        if not self._choices or not seen.hosts:
+            return Proposal()
+        choice, hosts = self._choices.pop(0), [host.host for host in seen.hosts]
+        homes = tuple(
+            Home("count", lane.lane, hosts[(choice + lane.lane) % len(hosts)], "elsewhere")
+            for lane in seen.operators["count"].lanes
+            if choice % 3 == 0 and lane.active
+        )
+        return Proposal((Want("count", 1 + choice % 8, "as chosen"),), homes=homes)
+
+
+@settings(deadline=None, max_examples=25, derandomize=True, phases=[Phase.generate])
+@given(
+    choices=st.lists(st.integers(0, 40), max_size=8),
+    failures=st.lists(
+        st.builds(
+            Failure,
+            st.sampled_from(["machine", "process"]),
+            st.integers(0, 2),
+            st.floats(0.5, 14.0),
+            st.floats(0.1, 8.0),
+        ),
+        max_size=4,
+    ),
+    ring_s=st.sampled_from([0.0, 0.5]),
+    grouping=st.sampled_from([groupings.fields("id"), groupings.redirection("id")]),
+    fidelity=st.sampled_from([Fidelity, Events]),
+)
+def test_nothing_is_lost_whatever_moves_and_fails(
+    choices: list[int], failures: list[Failure], ring_s: float, grouping: Any, fidelity: Any
+) -> None:
+    model = counting(constant(400, 16.0), start=3, nodes=THREE, keys=4000, zipf=1.0, grouping=grouping)
+    cluster = Cluster(failures=tuple(failures), state=StateCosts(keys_per_s=2000.0, ring_s=ring_s))
+    run, entries = watched(model, Restless(choices), fidelity=fidelity, cluster=cluster, seconds=200.0)
+    assert run.events.entered == run.events.finished == 6400 and run.events.dropped == run.events.queued == 0
+    assert not any(entry.error for entry in entries)
+    for moved in receipts(entries):
+        assert moved.bytes == 10 * moved.keys and moved.between_hosts <= KEY_GROUPS
+
+
 class Moves:
     """Gives every replica of `count` a home on one machine in the fourth interval."""
 
