@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from simulations import STORM, TURNS, counting, sized
 
@@ -169,7 +169,19 @@ class Restless:
         return Proposal((Want("count", 1 + choice % 8, "as chosen"),), homes=homes)
 
 
-@settings(deadline=None, max_examples=25, derandomize=True, phases=[Phase.generate])
+@settings(deadline=None, max_examples=25, derandomize=True, phases=[Phase.explicit, Phase.generate])
+@example(
+    [33],
+    [
+        Failure("machine", 2, 0.5, 3.0),
+        Failure("process", 0, 5.9, 2.8),
+        Failure("process", 1, 1.25, 3.7),
+        Failure("machine", 0, 0.5, 3.0),
+    ],
+    0.5,
+    groupings.redirection("id"),
+    Events,
+)
 @given(
     choices=st.lists(st.integers(0, 40), max_size=8),
     failures=st.lists(

@@ -121,6 +121,7 @@ class GroupMoves:
     def _cancel(self, its: KeyGroups) -> None:
         its.generation += 1
         its.giving.clear()
+        its.on_their_way.clear()
 
     def _send(self, its: KeyGroups) -> None:
         """Groups whose state is where it is needed move now; of the others, a portion per lane that gives some sets off."""
@@ -129,6 +130,8 @@ class GroupMoves:
         sent: dict[tuple[int, int], list[int]] = {}
         for group, taker in moves(its.owners, its.wanted):
             giver = its.owners[group]
+            if group in its.on_their_way:
+                continue
             if not its.keyed or not keys[group] or self._beside(its, giver, taker):
                 at_once[group] = taker
             else:
@@ -139,8 +142,10 @@ class GroupMoves:
             self._hand_over(its, at_once)
         for (giver, taker), groups in sent.items():
             if giver not in its.giving:
-                self._transfer(its, giver, _portion(groups, keys), partial(self._taken, its, taker))
-        if not sent and its.receipt is not None:
+                portion = _portion(groups, keys)
+                its.on_their_way.update(portion)
+                self._transfer(its, giver, portion, partial(self._taken, its, taker))
+        if not sent and not its.on_their_way and its.receipt is not None:
             self._end(its.receipt)
             its.receipt = None
         for lane in its.homes:
@@ -172,6 +177,7 @@ class GroupMoves:
         self._flow.later(began_s + self._flow.message_s + self._costs.copy_s(keys), stop)
 
     def _taken(self, its: KeyGroups, taker: int, groups: list[int], keys: float, stood_s: float) -> None:
+        its.on_their_way.difference_update(groups)
         if its.receipt is not None:
             its.receipt.groups += len(groups)
             _add(its.receipt, len(groups), keys, keys * self._costs.bytes_per_key, stood_s)

@@ -62,6 +62,8 @@ class KeyGroups:
     """Transfers of an older one were cancelled."""
     giving: set[int] = field(default_factory=set)
     """Lanes that something is being transferred from."""
+    on_their_way: set[int] = field(default_factory=set)
+    """Groups that are being transferred to another lane."""
     homes: dict[int, int] = field(default_factory=dict)
     """Lanes that are on their way to another machine, and to which."""
     copies: dict[int, Copy] = field(default_factory=dict)

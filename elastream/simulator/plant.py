@@ -57,6 +57,8 @@ class SimulatedPlant:
         self._before = Counted(self.moving)
         self._place: dict[str, int] = {operator.name: number for number, operator in enumerate(model.operators)}
         self._times = self.moving.redirect[:, TIMES].copy()
+        self._cpu_share = np.repeat(model.fixed.cpu_share, np.diff(model.fixed.first))
+        """Per lane."""
         fidelity.redirection.interval_s = td_s
         self.moving.redirect[:, LENGTH] = [self._length(float(its)) for its in self.moving.expected_s]
 
@@ -153,7 +155,7 @@ class SimulatedPlant:
     def _hosts(self, lanes: "_Lanes", seconds: float) -> tuple[HostObservation, ...]:
         """The machines that are there. What a lane used counts for the machine on which it lives now."""
         fixed = self.model.fixed
-        cpu_s = np.asarray(lanes.busy_s) * np.repeat(fixed.cpu_share, np.diff(fixed.first))
+        cpu_s = np.asarray(lanes.busy_s) * self._cpu_share
         busy_s = np.bincount(self.moving.node, cpu_s, len(fixed.node_cores)).tolist()
         return tuple(
             HostObservation(
