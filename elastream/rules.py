@@ -134,6 +134,13 @@ def out_of_range(lb: float, most: float) -> bool:
     return lb > LB_MAX or most > LR_MAX
 
 
+def why_out_of_range(lb: float, most: float) -> str:
+    """The same in words."""
+    if lb > LB_MAX:
+        return f"lb {lb:.2f} is above {LB_MAX:.2f}"
+    return f"a load ratio of {most:.2f} is above {LR_MAX:.2f}"
+
+
 def compacts(changes: int, rows: int, keys: int) -> bool:
     """True when the log of an operator's state is so long that its oldest key groups shall be written whole."""
     return changes > MOST_CHANGES or rows > max(LEAST_ROWS, keys)

@@ -29,6 +29,8 @@ TURNS = EngineTurns(
 STORM = StormSteps(step_s=0.002, crowding=0.0)
 WAITS = OperatorTimes(0.01, cpu=0.0, spread=0.0)
 """Ten milliseconds in which no core is needed."""
+COUNTS = OperatorTimes(0.001, cpu=1.0, spread=0.0)
+BY_ID = groupings.fields("id")
 
 
 def line(
@@ -57,6 +59,35 @@ def line(
         before = name
     graph = flow.output("out", after=before).build()
     return make_model(graph, known, {"in": arrivals}, nodes=nodes, zipf=zipf)
+
+
+def counting(
+    arrivals: Arrivals,
+    *,
+    pool: int = 8,
+    start: int = 1,
+    keys: int = 1000,
+    zipf: float = 0.0,
+    nodes: tuple[Node, ...] = (Node(8), Node(8)),
+    times: OperatorTimes = COUNTS,
+    grouping: Grouping = BY_ID,
+    keyed: bool = True,
+) -> Model:
+    """A source, and an operator that keys choose the replicas of; it counts them when it is `keyed`."""
+    flow = Topology("counting").source("in", sources.replay(arrivals))
+    how: dict[str, Any] = {"after": "in", "replicas": (1, pool), "start": start, "grouping": grouping}
+    if keyed:
+        flow.keyed("count", _count, key="id", state="n long", initial={"n": 0}, schema="id long, n long", **how)
+    else:
+        flow.batch("count", lambda batch: batch, **how)
+    graph = flow.output("out", after="count").build()
+    known = {"in": OperatorTimes(1e-6, 1.0, 0.0), "count": times}
+    return make_model(graph, known, {"in": arrivals}, nodes=nodes, keys=keys, zipf=zipf)
+
+
+def _count(key: Any, rows: Any, state: Any) -> Any:
+    state.n += len(rows)
+    yield {"id": key, "n": state.n}
 
 
 def sized(model: Model, policy: Any, system: Any = TURNS, fidelity: Any = Fidelity, **more: Any) -> Simulated:

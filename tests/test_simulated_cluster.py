@@ -202,7 +202,7 @@ def test_skewed_keys_fill_one_lane_before_the_others() -> None:
     def fullest(zipf: float) -> float:
         model = line(constant(300, 30.0), length=1, pool=4, grouping=groupings.fields("id"), zipf=zipf)
         run = sized(model, "static:replicas=4", seconds=30.0)
-        return max(sample.lb for sample in run.record.loads)
+        return max(sample.lanes.lb for sample in run.record.loads)
 
     assert fullest(1.5) > 5 * fullest(0.0)
 

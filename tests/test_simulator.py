@@ -36,6 +36,7 @@ from elastream.workload import constant, steps
 PATIENT = settings(deadline=None, max_examples=15, derandomize=True, phases=[Phase.generate])
 
 GROUPINGS = (groupings.shuffle, groupings.load_balancing, groupings.least_loaded)
+REDIRECTED = (groupings.redirection(), groupings.redirection("id"))
 CLUSTERS = (
     Cluster(restart_s=0.5),
     Cluster(startup=Startup(0.1, 1.0, 3.0, threads_per_process=1, process_gb=8.0, machines=1), crowding=0.05),
@@ -51,10 +52,10 @@ BOUNDS = (Limits(0, False, 0.0), Limits(50, True, 0.0), Limits(50, False, 0.0), 
     rates=st.lists(st.integers(20, 600), min_size=1, max_size=4),
     length=st.integers(1, 4),
     pool=st.integers(1, 8),
-    grouping=st.sampled_from([*GROUPINGS, groupings.all_, groupings.global_, groupings.fields("id")]),
+    grouping=st.sampled_from([*GROUPINGS, groupings.all_, groupings.global_, groupings.fields("id"), *REDIRECTED]),
     shares=st.lists(st.sampled_from([0.25, 0.5, 1.0, 2.0]), max_size=4),
     bounds=st.sampled_from(BOUNDS),
-    policy=st.sampled_from(["psps", "static:replicas=3", "ds2", "dabs", "threshold"]),
+    policy=st.sampled_from(["psps", "static:replicas=3", "ds2", "dabs", "threshold", "dr-stream", "storm-default"]),
     system=st.sampled_from([TURNS, STORM]),
     fidelity=st.sampled_from([Fidelity, Events]),
     cluster=st.sampled_from(CLUSTERS),

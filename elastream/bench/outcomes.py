@@ -45,6 +45,12 @@ def _whole(value: float) -> str:
     return str(int(value))
 
 
+def _machines(report: Report, figure: str) -> float | None:
+    """Of the machines of a run, where they are known."""
+    found = (report["load"] or {}).get("machines")
+    return float(found[figure]) if found else None
+
+
 COLUMNS: Mapping[str, Column] = {
     "saved": Column(lambda r: r["saved_resources"], _four, "high"),
     "degradation": Column(lambda r: r["throughput_degradation"], _four, "low"),
@@ -58,6 +64,9 @@ COLUMNS: Mapping[str, Column] = {
     "K_s": Column(lambda r: r["ai_sps"]["k_s"], _four, "high"),
     "τ s": Column(lambda r: r["ai_sps"]["tau_s"], lambda value: f"{value:.2f}", "low"),
     "lb": Column(lambda r: r["load"]["lb_mean"] if r["load"] else None, lambda value: f"{value:.3f}", "low"),
+    "output/s": Column(lambda r: r["events"]["finished"] / r["seconds"] if r.get("seconds") else None, better="high"),
+    "lb of machines": Column(lambda r: _machines(r, "lb_mean"), lambda value: f"{value:.3f}", "low"),
+    "load ratio": Column(lambda r: _machines(r, "ratio_mean"), lambda value: f"{value:.3f}"),
     "replica seconds": Column(lambda r: r["replica_seconds"], better="low"),
     "regret": Column(lambda r: r.get("regret"), lambda value: f"{value:.1%}", "low"),
     "CPU s": Column(lambda r: (r.get("usage") or {}).get("cpu_s"), better="low"),

@@ -13,7 +13,7 @@ from elastream.policies import make_policy
 from elastream.settings import Settings
 from elastream.workload import Arrivals, parse_workload
 
-PAPER_COLUMNS = ("saved", "degradation", "processed", "latency ms")
+PAPER_COLUMNS = ("saved", "degradation", "processed", "latency ms", "output/s", "lb of machines", "load ratio")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A suite: scenarios in a YAML file, checked before the first of them runs."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
@@ -13,7 +13,7 @@ import yaml
 from elastream.bench.scenario import Scenario, scenario_from
 from elastream.errors import SettingError
 
-KEYS = ("title", "note", "defaults", "scenarios")
+KEYS = ("title", "note", "simulated", "defaults", "scenarios")
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Suite:
     scenarios: tuple[Scenario, ...]
     note: str = ""
     """What to look for in the result."""
+    simulated: Mapping[str, Any] | None = None
+    """The model that it runs on, for a suite that is for the simulator only; see `suite_model`."""
 
 
 def suite_names() -> list[str]:
@@ -77,7 +79,8 @@ def parse_suite(name: str, text: str, where: str) -> Suite:
             f"suite {where}: two scenarios are named {twice[0]!r}; their reports would lie on one another"
         )
     words = {key: str(_value(top[key])) for key in ("title", "note") if key in top}
-    return Suite(name, words.get("title", name), scenarios, words.get("note", "").strip())
+    simulated = dict(_values(top["simulated"], where)) if "simulated" in top else None
+    return Suite(name, words.get("title", name), scenarios, words.get("note", "").strip(), simulated)
 
 
 def _scenario(node: yaml.Node, defaults: dict[str, Any], where: str) -> Scenario:

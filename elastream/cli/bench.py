@@ -222,7 +222,12 @@ def _speed(args: argparse.Namespace) -> int:
 def _suite(args: argparse.Namespace) -> int:
     suite = load_suite(args.file)
     folder = Path(args.report) / suite.name
-    if args.plant == "simulator":
+    if suite.simulated is not None:
+        from elastream.bench.suite_model import simulator_of
+
+        plant = simulator_of(suite, args.profile, args.fidelity)
+        run_and_show(suite, folder, again=True, as_json=args.json, plant=plant)
+    elif args.plant == "simulator":
         for option in ("stretch", "denser"):
             if not 0 < getattr(args, option) < float("inf"):
                 raise SettingError(f"--{option} must be more than 0, got {getattr(args, option):g}")

@@ -9,6 +9,7 @@ from elastream.errors import SettingError
 from elastream.policies.autrascale import AuTraScale
 from elastream.policies.cardellini import Cardellini
 from elastream.policies.dabs import Dabs
+from elastream.policies.dr_stream import DrStream
 from elastream.policies.drs import Drs
 from elastream.policies.ds2 import Ds2
 from elastream.policies.hidalgo import Hidalgo
@@ -16,6 +17,7 @@ from elastream.policies.markov import Markov
 from elastream.policies.oracle import Oracle
 from elastream.policies.psps import Psps
 from elastream.policies.static import Static
+from elastream.policies.storm_default import StormDefault
 from elastream.policies.threshold import Threshold
 
 POLICIES: dict[str, Callable[..., Policy]] = {
@@ -30,6 +32,8 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "drs": Drs,
     "autrascale": AuTraScale,
     "oracle": Oracle,
+    "dr-stream": DrStream,
+    "storm-default": StormDefault,
 }
 
 

@@ -30,11 +30,14 @@ def load_ratio(queued: float, length: float) -> float:
 
 def load_balance(ratios: Sequence[float]) -> float:
     """Equation 6: the mean distance from the mean; 0 is even."""
-    return float(np.mean(np.abs(np.asarray(ratios) - np.mean(ratios)))) if len(ratios) else 0.0
+    if not ratios:
+        return 0.0
+    mean = sum(ratios) / len(ratios)
+    return sum(abs(ratio - mean) for ratio in ratios) / len(ratios)
 
 
 def level_sample(ratios: Sequence[float]) -> LevelSample:
-    return LevelSample(float(np.mean(ratios)), float(np.max(ratios)), load_balance(ratios))
+    return LevelSample(sum(ratios) / len(ratios), max(ratios), load_balance(ratios))
 
 
 def load_summary(samples: Sequence[LoadSample]) -> dict[str, Any] | None:

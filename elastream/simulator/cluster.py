@@ -9,7 +9,8 @@ import yaml
 
 from elastream.errors import SettingError
 from elastream.simulator.containers import Startup
-from elastream.simulator.fidelity import Failure
+from elastream.simulator.key_groups import StateCosts
+from elastream.simulator.machines import Failure
 from elastream.simulator.model import Node
 
 KINDS = ("machine", "process", "thread")
@@ -28,6 +29,8 @@ class Cluster:
     keys: int = 1000
     zipf: float = 0.0
     """How skewed these keys are; 0: all are equally frequent."""
+    state: StateCosts = field(default_factory=StateCosts)
+    """Of operators that remember something of every key."""
 
 
 def load_cluster(path: str) -> Cluster:
@@ -60,7 +63,9 @@ def parse_cluster(document: object) -> Cluster:
         raise SettingError(f"failures: there is no machine {gone[0]}; the first is 0, there are {max(1, len(nodes))}")
     if startup.machines is not None and not 1 <= startup.machines <= max(1, len(nodes)):
         raise SettingError(f"startup: machines must be 1..{max(1, len(nodes))}, got {startup.machines}")
-    known = {"nodes": tuple(nodes), "startup": startup, "failures": tuple(failures)}
+    rates = ("keys_per_s", "mb_per_s", "storage_mb_per_s")
+    state = _made(StateCosts, _mapping(values.pop("state", {}), "state"), "state", above=rates)
+    known = {"nodes": tuple(nodes), "startup": startup, "failures": tuple(failures), "state": state}
     made: Cluster = _made(Cluster, values, "the file", above=("keys",), known=known)
     return made
 

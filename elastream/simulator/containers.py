@@ -34,6 +34,8 @@ class _Process:
     node: int
     ready_s: float
     lanes: set[int] = field(default_factory=set)
+    down: int = 0
+    """For how many reasons it is not there, besides its machine."""
 
 
 class Containers:
@@ -56,7 +58,7 @@ class Containers:
     def place(self, lane: int, now_s: float) -> Place:
         """A new replica waits for all that has to be started for it, from the outermost in, by it or for another just before."""
         its = self._startup
-        up = [process for process in self._processes if process.node not in self.down] or self._processes
+        up = [process for process in self._processes if self._is_up(process)] or self._processes
         free = [process for process in up if len(process.lanes) < its.threads_per_process]
         room = [] if free else [node for node in range(self.machines) if self._has_room(node)]
         if free:
@@ -70,10 +72,38 @@ class Containers:
         else:
             # Everything is full: one thread more than there should be.
             process = min(up, key=lambda process: self._crowd(process.node))
+        return self._put(lane, process, max(process.ready_s, now_s) + its.thread_s)
+
+    def take_in(self, lane: int, now_s: float, node: int | None = None) -> Place:
+        """A replica that runs already: in a process that is there, on this machine or on the emptiest; nothing is started."""
+        there = [process for process in self._processes if node is None or process.node == node]
+        up = [process for process in there if self._is_up(process) and process.ready_s <= now_s]
+        process = min(
+            up or there or self._processes, key=lambda process: (self._crowd(process.node), len(process.lanes))
+        )
+        return self._put(lane, process, max(process.ready_s, now_s))
+
+    def __contains__(self, lane: int) -> bool:
+        """True for a replica that runs."""
+        return lane in self._where
+
+    def is_up(self, lane: int) -> bool:
+        """True when the process of a replica is there."""
+        return self._is_up(self._where[lane])
+
+    def process_down(self, number: int, more: int) -> None:
+        """A process is not there for one more reason, or for one less."""
+        if number < len(self._processes):
+            self._processes[number].down += more
+
+    def _put(self, lane: int, process: _Process, ready_s: float) -> Place:
         process.lanes.add(lane)
         self._where[lane] = process
         self._lanes_on[process.node] += 1
-        return Place(process.node, max(process.ready_s, now_s) + its.thread_s)
+        return Place(process.node, ready_s)
+
+    def _is_up(self, process: _Process) -> bool:
+        return process.node not in self.down and not process.down
 
     def free(self, lane: int) -> None:
         process = self._where.pop(lane, None)
@@ -86,7 +116,7 @@ class Containers:
         if kind == "machine":
             return [lane for lane, process in self._where.items() if process.node == number]
         if kind == "process":
-            return self._processes[number].lanes if number < len(self._processes) else ()
+            return list(self._processes[number].lanes) if number < len(self._processes) else ()
         return (number,) if number in self._where else ()
 
     def _start(self, node: int, now_s: float) -> _Process:

@@ -59,11 +59,20 @@ class Flow(Protocol):
 
     def is_late(self, due: float, now_s: float) -> bool: ...
 
+    def hosts_for(self, lane: int) -> list[int]:
+        """The hosts that are there and may serve a lane; for -1, a source."""
+        ...
+
+    @property
+    def copying(self) -> float:
+        """Cores that copies of keyed state need."""
+        ...
+
 
 class ExactTurns:
     """The driver, and the works under way."""
 
-    def __init__(self, flow: Flow, system: EngineTurns) -> None:
+    def __init__(self, flow: Flow, hosts: int) -> None:
         self._flow = flow
         fixed = flow.model.fixed
         self._operators = np.repeat(np.arange(len(fixed.service_s)), np.diff(fixed.first)).tolist()
@@ -73,8 +82,8 @@ class ExactTurns:
         self._seen = [0.0] * len(fixed.service_s)
         self._given_s = [-math.inf] * len(self._operators)
         self._read_s = [-math.inf] * len(flow.model.sources)
-        self._home = [lane % system.cores for lane in range(len(self._operators))]
-        self._free_s = [-math.inf] * system.cores
+        self._home = [lane % hosts for lane in range(len(self._operators))]
+        self._free_s = [-math.inf] * hosts
         self._starved: list[int] = []
         self._turn_s = 0.0
         self._driver = 0.0
@@ -96,10 +105,11 @@ class ExactTurns:
         else:
             moving.clock[NOW] = max(float(moving.clock[NOW]), until_s)
 
-    def lose(self, lanes: Flags) -> None:
-        """Works of these lanes did not happen."""
-        for lane in np.flatnonzero(lanes).tolist():
-            self._works.pop(lane, None)
+    def lose(self, lanes: Flags, hosts: Flags) -> None:
+        """Works of these lanes, or in these hosts, did not happen."""
+        gone = set(np.flatnonzero(hosts).tolist())
+        self._works = {lane: work for lane, work in self._works.items() if not lanes[lane] and work.host not in gone}
+        self._reading = {source: work for source, work in self._reading.items() if work.host not in gone}
         self._changed = True
 
     def behind_busy(self, queued: Ints) -> Ints:
@@ -109,6 +119,9 @@ class ExactTurns:
             left[lane] = queued[lane] - work.rows
         left[self._starved] = queued[self._starved]
         return left
+
+    def under_way(self, lane: int) -> Work | None:
+        return self._works.get(lane)
 
     def stand_still(self, until_s: float) -> None:
         self._works.clear()
@@ -168,7 +181,7 @@ class ExactTurns:
             service_s = float(fixed.source_service_s[source])
             most = rules.quota(service_s, self._budget_s(system), rules.FIRST_INTAKE)
             tuples = self._flow.read(source, at_s, min(most, self._room(source)))
-            host = self._seat(system, 0) if tuples else None
+            host = self._seat(0, self._flow.hosts_for(-1)) if tuples else None
             if host is None:
                 continue
             length_s = float(fixed.source_call_s[source]) + system.work_s
@@ -190,7 +203,8 @@ class ExactTurns:
                 rules.quota(float(moving.expected_s[operator]), self._budget_s(system), rules.FIRST_TRY),
                 self._room(len(self._read_s) + operator),
             )
-            host = self._seat(system, self._home[lane]) if self._computes[operator] else -1
+            computes = self._computes[operator]
+            host = self._seat(self._home[lane], self._flow.hosts_for(lane)) if computes else -1
             if rows < 1 or host is None:
                 self._starved.append(lane)
                 continue
@@ -270,11 +284,15 @@ class ExactTurns:
         works = (*self._works.values(), *self._reading.values())
         return sum(work.host == host and work.shares_with is None for work in works)
 
-    def _seat(self, system: EngineTurns, home: int) -> int | None:
-        home %= system.cores
+    def _seat(self, home: int, hosts: list[int]) -> int | None:
+        """`hosts`: those that may serve."""
+        if home not in hosts:
+            if not hosts:
+                return None
+            home = min(hosts, key=self._seats)
         if not self._seats(home):
             return home
-        idle = next((host for host in range(system.cores) if not self._seats(host)), None)
+        idle = next((host for host in hosts if not self._seats(host)), None)
         if idle is not None:
             return idle
         return home if self._seats(home) < rules.DEPTH else None
@@ -283,10 +301,15 @@ class ExactTurns:
         works = (*self._works.values(), *self._reading.values())
         waiting = sum(work.share for work in works if work.host < 0)
         computing = sum(work.host >= 0 and work.shares_with is None for work in works)
-        return waiting + min(computing, system.cores) + self._driver
+        return waiting + min(computing, system.cores) + self._driver + self._flow.copying
 
     def _slower(self, system: EngineTurns, more: int = 0) -> float:
-        return max(1.0, self._needed(system) / system.cores) * self._crowded(system, more)
+        needed = self._needed(system)
+        computing = sum(w.host >= 0 and w.shares_with is None for w in (*self._works.values(), *self._reading.values()))
+        if self._flow.copying and computing < system.cores:
+            # Copies are made all the time: the core that is free is not all free.
+            needed += 1.0
+        return max(1.0, needed / system.cores) * self._crowded(system, more)
 
     def _crowded(self, system: EngineTurns, more: int) -> float:
         return 1.0 + system.crowding * max(0, len(self._works) + len(self._reading) + more - system.cores)

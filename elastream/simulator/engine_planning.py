@@ -9,6 +9,7 @@ from elastream.simulator.compiled import compiled
 from elastream.simulator.engine_works import (
     BUDGET_S,
     COMPUTING,
+    COPYING,
     CURSOR,
     DEMAND,
     DRIVER,
@@ -70,7 +71,7 @@ def _plan_source(
     rows = min(due_by(ends, counts, at_s) - source.next_of, quota(source.service_s, own[BUDGET_S], rules.FIRST_INTAKE))
     if q_size:
         rows = min(rows, _room(works, number, q_size))
-    host = _seat(system, works, source.host) if rows > 0 else -1
+    host = _seat(system, works, source.host, 0, len(works.hosts)) if rows > 0 else -1
     if host < 0:
         source.due_s = at_s + (rules.PACE_S if rows > 0 else rules.IDLE_S)
         return
@@ -113,7 +114,7 @@ def plan_lanes(
             rows = min(rows, _room(works, len(works.sources) + lane.operator, q_size))
         host = lane.host
         if operator.computes and rows > 0:
-            host = _seat(system, works, lane.host)
+            host = _seat(system, works, lane.host, lane.from_host, lane.to_host)
         if rows <= 0 or host < 0:
             if starved < 0:
                 starved = place
@@ -210,13 +211,17 @@ def _compute(
 @compiled
 def _slower(system: EngineTurns, own: Floats) -> float:
     """How much longer computing takes because works and the driver need more cores than there are."""
-    return float(max(1.0, _taken(system, own)) * _crowded(system, own))
+    taken = _taken(system, own)
+    if own[COPYING] > 0.0 and own[COMPUTING] < system.cores:
+        # Copies are made all the time: the core that is free is not all free.
+        taken += 1.0 / system.cores
+    return float(max(1.0, taken) * _crowded(system, own))
 
 
 @compiled
 def _taken(system: EngineTurns, own: Floats) -> float:
-    """The share of the cores that works under way and the driver need."""
-    return float((own[DEMAND] + min(own[COMPUTING], system.cores) + own[DRIVER]) / system.cores)
+    """The share of the cores that works under way, the driver and copies of state need."""
+    return float((own[DEMAND] + min(own[COMPUTING], system.cores) + own[DRIVER] + own[COPYING]) / system.cores)
 
 
 @compiled
@@ -225,17 +230,25 @@ def _crowded(system: EngineTurns, own: Floats) -> float:
 
 
 @compiled
-def _seat(system: EngineTurns, works: Works, home: int) -> int:
-    """The host that computes for a lane: its home, or one that has nothing to compute; -1 while all have enough."""
-    host = home % system.cores
-    if works.hosts[host].seats:
-        if works.clock[COMPUTING] < system.cores:
-            for other in range(system.cores):
-                if not works.hosts[other].seats:
-                    return other
-        if works.hosts[host].seats >= rules.DEPTH:
+def _seat(system: EngineTurns, works: Works, home: int, first: int, end: int) -> int:
+    """The host that computes for a lane, of those from `first` to before `end`: its home, or one that has nothing to compute;
+    -1 while all have enough, or none is there."""
+    hosts = works.hosts
+    if home < first or home >= end or not hosts[home].up:
+        home = -1
+        for other in range(first, end):
+            if hosts[other].up and (home < 0 or hosts[other].seats < hosts[home].seats):
+                home = other
+        if home < 0:
             return -1
-    return int(host)
+    if hosts[home].seats:
+        if works.clock[COMPUTING] < system.cores:
+            for other in range(first, end):
+                if not hosts[other].seats and hosts[other].up:
+                    return other
+        if hosts[home].seats >= rules.DEPTH:
+            return -1
+    return int(home)
 
 
 @compiled

@@ -15,12 +15,27 @@ from elastream.simulator.state import BUCKETS, EVEN, NOW, Flags, Floats, Moving
 Records = Any
 """An array of records, as numpy and numba know them."""
 
-NEXT_S, REST_S, BUDGET_S, TURN_S, DEMAND, RUNNING, COMPUTING, DRIVER, CURSOR, CHANGED, SPAN_S, SEEN, SEEN_S = range(13)
+(
+    NEXT_S,
+    REST_S,
+    BUDGET_S,
+    TURN_S,
+    DEMAND,
+    RUNNING,
+    COMPUTING,
+    DRIVER,
+    CURSOR,
+    CHANGED,
+    SPAN_S,
+    SEEN,
+    SEEN_S,
+    COPYING,
+) = range(14)
 """In `Works.clock`: when something is due, when the driver may turn again, how long a work may take, the mean length of a
 turn, the cores that works under way need, how many there are, how many of them compute, the core that the driver needs, the
 lane that is looked at first, whether something was changed from outside since the last turn, and of the last window: how long it
-was (0: there is none), how many tuples finished in it, and when it ended."""
-WORKS_CLOCKS = 13
+was (0: there is none), how many tuples finished in it, and when it ended; and the cores that copies of keyed state need."""
+WORKS_CLOCKS = 14
 
 
 class EngineTurns(NamedTuple):
@@ -61,6 +76,8 @@ LANE = np.dtype(
         ("late", "i8"),  # tuples of the work that are too old to be served
         ("receipts", "i8"),  # 1, or 0 for a lane that shares the work of another
         ("host", "i8"),  # that serves it, or served it last
+        ("from_host", "i8"),  # the hosts that may serve it begin here
+        ("to_host", "i8"),  # and end before this one
         ("node", "i8"),
         ("served_s", "f8"),  # what the receipt will say
         ("usual_s", "f8"),  # the same without what is random
@@ -113,6 +130,7 @@ HOST = np.dtype(
     [
         ("free_s", "f8"),  # when its computing seat is free
         ("seats", "i8"),  # computing works that it has
+        ("up", "i8"),  # 0 while its machine is not there
         ("shared_by", "i8"),  # the operator whose quiet lanes share its newest work; -1: none do
         ("shared", "i8"),  # how many lanes share it
         ("shared_s", "f8"),  # when it was given
@@ -147,6 +165,7 @@ def begin_works(model: Model, moving: Moving, system: EngineTurns) -> tuple[Work
     lanes["operator"] = np.repeat(np.arange(len(model.operators)), np.diff(fixed.first))
     lanes["given_s"] = -np.inf
     lanes["host"] = np.arange(model.lanes) % system.cores
+    lanes["to_host"] = system.cores
     operators = np.zeros(len(model.operators), OPERATOR)
     operators["first"], operators["end"] = fixed.first[:-1], fixed.first[1:]
     operators["computes"] = fixed.cpu_share >= rules.COMPUTING_SHARE
@@ -158,7 +177,7 @@ def begin_works(model: Model, moving: Moving, system: EngineTurns) -> tuple[Work
     sources["read_s"] = -np.inf
     sources["service_s"], sources["call_s"] = fixed.source_service_s, fixed.source_call_s
     hosts = np.zeros(system.cores, HOST)
-    hosts["free_s"], hosts["shared_by"] = -np.inf, -1
+    hosts["free_s"], hosts["shared_by"], hosts["up"] = -np.inf, -1, 1
     heads = np.zeros(len(sources) + len(operators), HEAD)
     heads["edge"], heads["edge_end"] = fixed.edge_first[:-1], fixed.edge_first[1:]
     edges = np.zeros(len(model.edges), EDGE)
@@ -186,13 +205,18 @@ def forget_works(works: Works, lanes: Flags) -> None:
     works.clock[CHANGED] = 1.0
 
 
-def stand_still(works: Works, moving: Moving, until_s: float) -> None:
-    """Everything stops, and goes on at this second."""
-    forget_works(works, works.lanes["taken"] > 0)
+def forget_reading(works: Works, hosts: Flags) -> None:
+    """The works of sources in these hosts did not happen."""
     for source in works.sources:
-        if source["made"]:
+        if source["made"] and hosts[source["host"]]:
             source["made"] = 0
             works.hosts[source["host"]]["seats"] -= 1
             works.clock[[COMPUTING, RUNNING]] -= 1.0
+
+
+def stand_still(works: Works, moving: Moving, until_s: float) -> None:
+    """Everything stops, and goes on at this second."""
+    forget_works(works, works.lanes["taken"] > 0)
+    forget_reading(works, np.ones(len(works.hosts), np.bool_))
     works.hosts["free_s"] = -np.inf
     works.clock[REST_S] = moving.clock[NOW] = until_s

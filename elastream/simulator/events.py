@@ -6,8 +6,8 @@ import math
 import numpy as np
 
 from elastream.simulator.engine_events import ExactTurns
-from elastream.simulator.engine_works import EngineTurns
-from elastream.simulator.state import NOW, OVER, TICKS, Ints
+from elastream.simulator.engine_works import COPYING, EngineTurns
+from elastream.simulator.state import NOW, OVER, TICKS, Flags, Ints
 from elastream.simulator.storm_steps import StormSteps
 from elastream.simulator.tuples import Tuples
 
@@ -19,34 +19,62 @@ class Events(Tuples):
 
     def step(self, until_s: float) -> None:
         if isinstance(self.system, EngineTurns):
-            self._engine(self.system).step(self.system, until_s)
+            self._engine.step(self.system, until_s)
         else:
             self._serve(self.system, until_s)
 
     def behind_busy(self) -> Ints:
         queued: Ints = self.moving.queued.copy()
         if isinstance(self.system, EngineTurns):
-            return self._engine(self.system).behind_busy(queued)
+            return self._engine.behind_busy(queued)
         queued[list(self._serving)] -= 1
         return queued
 
-    def lose_works(self, lanes: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
+    def lose_works(self, lanes: Flags, hosts: Flags) -> None:
         if isinstance(self.system, EngineTurns):
-            self._engine(self.system).lose(lanes)
+            self._engine.lose(lanes, hosts)
+
+    def hosts_for(self, lane: int) -> list[int]:
+        assert self.works is not None
+        up = np.flatnonzero(self.works.hosts["up"])
+        if lane >= 0:
+            its = self.works.lanes[lane]
+            up = up[(up >= its["from_host"]) & (up < its["to_host"])]
+        found: list[int] = up.tolist()
+        return found
+
+    @property
+    def copying(self) -> float:
+        return float(self.works.clock[COPYING]) if self.works is not None else 0.0
+
+    def busy_until(self, lane: int) -> float:
+        now_s = float(self.moving.clock[NOW])
+        if isinstance(self.system, EngineTurns):
+            work = self._engine.under_way(lane)
+            return now_s if work is None else max(now_s, work.ends_s + self.system.hop_s)
+        return max([now_s, *(end for end, _, its in self._ends if its == lane)])
+
+    def _under_way(self, lane: int) -> int:
+        if isinstance(self.system, EngineTurns):
+            work = self._engine.under_way(lane)
+            return 0 if work is None else work.rows
+        return int(lane in self._serving)
 
     def _stand_still(self, until_s: float) -> None:
         if isinstance(self.system, EngineTurns):
-            self._engine(self.system).stand_still(until_s)
+            self._engine.stand_still(until_s)
         else:
             super()._stand_still(until_s)
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
         if isinstance(self.system, EngineTurns):
-            self._engine(self.system).next_s = float(self.moving.clock[NOW])
+            self._engine.next_s = float(self.moving.clock[NOW])
 
-    def _engine(self, system: EngineTurns) -> ExactTurns:
+    @property
+    def _engine(self) -> ExactTurns:
         if self._exact is None:
-            self._exact = ExactTurns(self, system)
+            assert self.works is not None
+            self._exact = ExactTurns(self, len(self.works.hosts))
         return self._exact
 
     def _done(self) -> bool:
@@ -124,7 +152,7 @@ class Events(Tuples):
     def _operator_of(self, lane: int) -> int:
         return int(np.searchsorted(self.model.fixed.first, lane, side="right")) - 1
 
-    def drop(self, lanes: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
+    def drop(self, lanes: Flags) -> None:
         super().drop(lanes)
         gone = set(np.flatnonzero(lanes).tolist())
         self._ends = [end for end in self._ends if end[2] not in gone]

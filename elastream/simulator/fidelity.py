@@ -2,39 +2,40 @@
 
 import math
 from bisect import insort
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from elastream import rules
 from elastream.simulator.containers import Containers
 from elastream.simulator.engine_turns import advance_turns
-from elastream.simulator.engine_works import CHANGED, EngineTurns, Works, begin_works, forget_works, stand_still
+from elastream.simulator.engine_works import (
+    CHANGED,
+    COPYING,
+    EngineTurns,
+    Works,
+    begin_works,
+    forget_reading,
+    forget_works,
+    stand_still,
+)
+from elastream.simulator.group_moves import GroupMoves
+from elastream.simulator.group_redirection import GroupRedirection
 from elastream.simulator.kernel import source_due_by
+from elastream.simulator.key_groups import StateCosts
+from elastream.simulator.machines import Failure, Machines, System
 from elastream.simulator.model import Model
-from elastream.simulator.state import NOW, OVER, Ints, Limits, Moving
-from elastream.simulator.storm_steps import StormSteps, advance_steps
+from elastream.simulator.state import NOW, OVER, Flags, Ints, Limits, Moving
+from elastream.simulator.storm_steps import advance_steps
 
-System = EngineTurns | StormSteps
+__all__ = ["Failure", "Fidelity", "System"]
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A machine, process or thread that is gone for a while. Machines and processes have numbers in the order of their start,
-    threads those of the lanes."""
-
-    kind: Literal["machine", "process", "thread"]
-    number: int
+class _Due(NamedTuple):
     at_s: float
-    for_s: float
-
-
-class _Turn(NamedTuple):
-    at_s: float
-    failure: Failure
-    up: bool
+    act: Callable[[], None]
 
 
 class Fidelity:
@@ -51,6 +52,7 @@ class Fidelity:
         seed: int,
         restart_s: float,
         failures: Sequence[Failure] = (),
+        state: StateCosts | None = None,
     ) -> None:
         self.model = model
         self.system = system
@@ -60,21 +62,24 @@ class Fidelity:
         """Per operator, the load that a tuple adds to a lane."""
         self._random = np.random.Generator(np.random.PCG64(seed))
         self._restart_s = restart_s
-        self._turns = [_Turn(failure.at_s, failure, up=False) for failure in failures]
-        self._turns += [_Turn(failure.at_s + failure.for_s, failure, up=True) for failure in failures]
-        self._turns.sort(key=_when)
+        self._due: list[_Due] = []
+        """What happens when, besides the stream; the first is next."""
         self.works: Works | None = None
+        state = state or StateCosts()
         if isinstance(system, EngineTurns):
             self.works, moving = begin_works(model, moving, system)
+        else:
+            # No other system has a ring.
+            state = replace(state, ring_s=0.0)
         self.moving = moving
         for operator, size in enumerate(moving.active):
             for lane in range(int(model.fixed.first[operator]), int(model.fixed.first[operator] + size)):
                 # What the run begins with has been started before.
                 moving.node[lane] = containers.place(lane, -math.inf).node
-        self._missing = (np.arange(len(model.nodes)) >= containers.machines).astype(np.int64)
-        """Per machine, for how many reasons it is not there."""
-        self._whole = system
-        self._count_machines()
+        self.machines = Machines(self, failures)
+        self.groups = GroupMoves(self, state)
+        self.redirection = GroupRedirection(self, self.groups)
+        self.machines.begin()
 
     @property
     def over(self) -> bool:
@@ -82,10 +87,10 @@ class Fidelity:
 
     def advance(self, until_s: float) -> None:
         """To the first moment between two steps at `until_s` or after it."""
-        while self._turns and self._turns[0].at_s <= until_s and not self.over:
-            turn = self._turns.pop(0)
-            self.step(turn.at_s)
-            self._turn(turn)
+        while self._due and self._due[0].at_s <= until_s and not self.over:
+            due = self._due.pop(0)
+            self.step(due.at_s)
+            due.act()
         self.step(until_s)
 
     def step(self, until_s: float) -> None:
@@ -96,14 +101,18 @@ class Fidelity:
         else:
             advance_steps(fixed, self.system, limits, moving, self.costs, until_s, self._random)
 
+    def later(self, at_s: float, act: Callable[[], None]) -> None:
+        """Have something happen at this second, or as soon as a step has ended after it."""
+        insort(self._due, _Due(at_s, act), key=lambda due: due.at_s)
+
     def start(self, lane: int) -> None:
         """A new replica, and what has to be started for it."""
         machines, now_s = self.containers.machines, float(self.moving.clock[NOW])
         self.moving.node[lane], self.moving.ready_s[lane] = self.containers.place(lane, now_s)
-        self._changed()
+        self.machines.seat(lane)
+        self.changed()
         if self.containers.machines > machines:
-            up_s = self.containers.up_s[machines]
-            insort(self._turns, _Turn(up_s, Failure("machine", machines, now_s, up_s - now_s), up=True), key=_when)
+            self.machines.started(machines, self.containers.up_s[machines])
 
     @property
     def slots(self) -> int:
@@ -129,35 +138,55 @@ class Fidelity:
     def restart(self, *, loses: bool) -> None:
         """Everything stands still and begins again with the size that was asked for; what is queued is lost, or waits."""
         self.moving.active[:] = self.moving.asked
+        self.groups.restart()
         if loses:
             self.drop(np.ones(len(self.moving.queued), np.bool_))
         self._stand_still(float(self.moving.clock[NOW]) + self._restart_s)
 
-    def drop(self, lanes: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
+    def drop(self, lanes: Flags) -> None:
         self.moving.dropped[lanes] += self.moving.queued[lanes]
         self.moving.queued[lanes] = 0
 
-    def _turn(self, turn: _Turn) -> None:
-        """Something goes or comes back. The engine's lanes are served elsewhere; what waits for Storm's threads is gone with them."""
-        failure = turn.failure
-        if failure.kind == "machine":
-            self._missing[failure.number] += -1 if turn.up else 1
-            self._count_machines()
-        if turn.up:
-            return
-        lanes = np.zeros(len(self.moving.queued), np.bool_)
-        lanes[list(self.containers.lanes_in(failure.kind, failure.number))] = True
-        if failure.kind != "machine":
-            self.moving.ready_s[lanes] = np.maximum(self.moving.ready_s[lanes], turn.at_s + failure.for_s)
-        if isinstance(self.system, StormSteps):
-            self.drop(lanes)
-        else:
-            self.lose_works(lanes)
-
-    def lose_works(self, lanes: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
-        """Works under way of these lanes did not happen."""
+    def lose_works(self, lanes: Flags, hosts: Flags) -> None:
+        """Works under way of these lanes, or in these hosts, did not happen."""
         if self.works is not None:
-            forget_works(self.works, lanes)
+            computes = self.works.operators["computes"][self.works.lanes["operator"]] > 0
+            forget_works(self.works, lanes | (computes & hosts[self.works.lanes["host"]]))
+            forget_reading(self.works, hosts)
+
+    # -- key groups that move
+
+    @property
+    def message_s(self) -> float:
+        """How long it takes to ask a host for something and to hear of it."""
+        return self.system.turn_s + 2 * self.system.hop_s if isinstance(self.system, EngineTurns) else 0.0
+
+    def busy_until(self, lane: int) -> float:
+        """When the work that a lane has under way is over; now, when it has none."""
+        now_s = float(self.moving.clock[NOW])
+        if self.works is None or not isinstance(self.system, EngineTurns) or not self.works.lanes["taken"][lane]:
+            return now_s
+        return max(now_s, float(self.works.lanes["ends_s"][lane]) + self.system.hop_s)
+
+    def move_waiting(self, giver: int, taker: int, share: float) -> None:
+        """This part of what waits in a lane waits in another one from now on."""
+        taken = int(self.works.lanes["taken"][giver]) if self.works is not None else 0
+        rows = round((int(self.moving.queued[giver]) - taken) * share)
+        self.moving.queued[giver] -= rows
+        self.moving.queued[taker] += rows
+        self.changed()
+
+    def settle(self, lane: int, node: int) -> None:
+        """A lane lives on another machine from now on."""
+        self.machines.settle(lane, node)
+
+    def spread(self) -> None:
+        self.machines.spread()
+
+    def count_copies(self, seconds: float, processed: Sequence[int]) -> None:
+        """Copies of keyed state take cores, as many as they took in the last interval."""
+        if self.works is not None:
+            self.works.clock[COPYING] = self.groups.copying_cores(seconds, processed)
 
     def _stand_still(self, until_s: float) -> None:
         if self.works is None:
@@ -165,18 +194,7 @@ class Fidelity:
         else:
             stand_still(self.works, self.moving, until_s)
 
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """Something was changed from outside: the driver turns at once."""
         if self.works is not None:
             self.works.clock[CHANGED] = 1.0
-
-    def _count_machines(self) -> None:
-        self.moving.node_up[:] = self._missing == 0
-        self.containers.down = set(np.flatnonzero(self._missing[: self.containers.machines]).tolist())
-        if isinstance(self._whole, EngineTurns):
-            share = self.model.fixed.node_cores[self.moving.node_up].sum() / self.model.fixed.node_cores.sum()
-            cores, slots = (max(1, int(whole * share)) for whole in (self._whole.cores, self._whole.slots))
-            self.system = self._whole._replace(cores=cores, slots=slots)
-
-
-def _when(turn: _Turn) -> float:
-    return turn.at_s

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from elastream.simulator.compiled import compiled
+from elastream.simulator.redirecting import is_uneven, redirected_counts
 from elastream.simulator.state import (
     BUCKETS,
     BUSY,
@@ -12,9 +13,11 @@ from elastream.simulator.state import (
     EVERY,
     GROWTH,
     LEAST_S,
+    LENGTH,
     LONGEST_WAIT_S,
     NOW,
     OVER,
+    REDIRECTED,
     SHORTEST,
     WAIT_SUM_S,
     Fixed,
@@ -108,7 +111,23 @@ def route(fixed: Fixed, limits: Limits, moving: Moving, target: int, tuples: int
         return
     phase = moving.phase[target]
     moving.phase[target] = (phase + GOLDEN) % 1.0
-    if kind == EVEN:
+    if kind == REDIRECTED:
+        queued = moving.queued[first : first + active]
+        if is_uneven(moving.redirect[target], queued, moving.clock[NOW]):
+            turn = int(phase * active)
+            counts = redirected_counts(tuples, queued, moving.redirect[target, LENGTH], turn)
+            for n in range(active):
+                if counts[n]:
+                    _append(
+                        limits.q_size if limits.drops else 0,
+                        moving.queued,
+                        moving.received,
+                        moving.dropped,
+                        first + n,
+                        counts[n],
+                    )
+            return
+    if kind in (EVEN, REDIRECTED):
         _in_turn(
             limits.q_size if limits.drops else 0,
             moving.queued,
@@ -120,19 +139,22 @@ def route(fixed: Fixed, limits: Limits, moving: Moving, target: int, tuples: int
             phase,
         )
         return
-    done = 0.0
-    before = math.floor(phase)
-    for lane in range(first, first + active):
-        if kind == EVERY:
+    if kind == EVERY:
+        for lane in range(first, first + active):
             _append(limits.q_size if limits.drops else 0, moving.queued, moving.received, moving.dropped, lane, tuples)
-            continue
+        return
+    # Key groups may still be in lanes that are not active any more.
+    done, before, end = 0.0, math.floor(phase), math.floor(phase) + tuples
+    for lane in range(first, fixed.first[target + 1]):
         done += tuples * moving.weight[lane]
-        # The last lane ends at the whole number, whatever the rounding of the parts was.
-        upto = math.floor(phase) + tuples if lane == first + active - 1 else math.floor(done + phase)
+        # The last lane with a weight ends at the whole number, whatever the rounding of the parts was.
+        upto = end if done > tuples * (1.0 - 1e-9) else min(end, math.floor(done + phase))
         _append(
             limits.q_size if limits.drops else 0, moving.queued, moving.received, moving.dropped, lane, upto - before
         )
         before = upto
+        if done > tuples * (1.0 - 1e-9):
+            break
 
 
 @compiled

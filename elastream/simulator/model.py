@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from elastream.errors import SettingError
+from elastream.simulator.popularity import Popularity
 from elastream.simulator.profile import OperatorTimes
 from elastream.simulator.state import (
     BUCKETS,
@@ -13,6 +14,8 @@ from elastream.simulator.state import (
     CLOCKS,
     EVEN,
     EVERY,
+    REDIRECTED,
+    REDIRECTS,
     SHORTEST,
     WEIGHTED,
     Fixed,
@@ -35,8 +38,10 @@ ROUTING = {
     "direct": WEIGHTED,
     "global": WEIGHTED,
     "all": EVERY,
+    "redirection": REDIRECTED,
 }
-"""Per grouping, how tuples are shared out among lanes. A key's second choice is nearly the shortest lane."""
+"""Per grouping, how tuples are shared out among lanes. A key's second choice is nearly the shortest lane. With columns,
+`redirection` moves key groups instead, as `fields` has them."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,8 @@ class Model:
     fixed: Fixed
     edges: tuple[tuple[str, str], ...]
     """Names of the two ends of each edge; the head of a chain stands for it."""
-    key_shares: dict[str, Floats]
-    """Per operator that is routed to by key, how popular its keys are."""
+    popularity: Popularity
+    """Of the keys by which tuples are routed."""
     nodes: tuple[Node, ...]
     spikes: tuple[tuple[float, float], ...] = ()
     """From when to when spikes were put onto what arrives."""
@@ -88,6 +93,7 @@ class Model:
             credit=np.zeros(lanes),
             expected_s=self.fixed.service_s.copy(),
             busy_before=np.zeros(lanes),
+            redirect=np.zeros((operators, REDIRECTS)),
             next_of=np.zeros(sources, np.int64),
             node=np.zeros(lanes, np.int64),
             node_up=np.ones(len(self.nodes), np.bool_),
@@ -107,14 +113,17 @@ class Model:
         return moving
 
     def weigh(self, moving: Moving) -> None:
-        """Where keys choose the lane: what part of the tuples each active lane gets."""
+        """Where tuples name their lane, or all go to the first: what part of them each active lane gets."""
         for place, operator in enumerate(self.operators):
-            if self.fixed.routing[place] != WEIGHTED:
+            grouping = self.graph.edges_into(operator.name)[0].grouping
+            if self.fixed.routing[place] != WEIGHTED or grouping.by_groups:
                 continue
-            first, active = self.fixed.first[place], int(moving.asked[place])
-            shares = self.key_shares[operator.name]
-            lane_of = (_scattered(len(shares)) * active).astype(np.int64)
-            moving.weight[first : first + active] = np.bincount(lane_of, shares, active)
+            first, end, active = self.fixed.first[place], self.fixed.first[place + 1], int(moving.asked[place])
+            moving.weight[first:end] = 0.0
+            if grouping.kind == "global":
+                moving.weight[first] = 1.0
+            else:
+                moving.weight[first : first + active] = self.popularity.direct(active)
 
 
 def make_model(
@@ -173,29 +182,14 @@ def make_model(
         node_cores=np.array([node.cores for node in nodes], np.float64),
         node_speed=np.array([node.speed for node in nodes], np.float64),
     )
-    shares = {str(operator.name): _popularity(graph, operator, keys, zipf) for operator in operators}
     spikes = tuple(sorted(span for its in due for span in its.spikes))
-    return Model(graph, sources, operators, fixed, tuple(names), shares, tuple(nodes), spikes)
+    return Model(graph, sources, operators, fixed, tuple(names), Popularity(keys, zipf), tuple(nodes), spikes)
 
 
 def _routing(graph: Graph, operator: Operator) -> int:
     """Where several groupings lead to one operator, the first; their tuples mix in its lanes."""
-    return ROUTING[graph.edges_into(operator.name)[0].grouping.kind]
-
-
-def _popularity(graph: Graph, operator: Operator, keys: int, zipf: float) -> Floats:
-    """Of the keys by which tuples are routed; `global` has one."""
-    if graph.edges_into(operator.name)[0].grouping.kind == "global":
-        return np.ones(1)
-    shares = np.power(np.arange(1.0, keys + 1.0), -zipf)
-    popularity: Floats = np.divide(shares, shares.sum())
-    return popularity
-
-
-def _scattered(count: int) -> Floats:
-    """A place between 0 and 1 for each key, the same each time: the first at 0, the others well mixed."""
-    places: Floats = np.mod(np.arange(count, dtype=np.float64) * 0.6180339887498949, 1.0)
-    return places
+    grouping = graph.edges_into(operator.name)[0].grouping
+    return WEIGHTED if grouping.by_groups else ROUTING[grouping.kind]
 
 
 def _reach(

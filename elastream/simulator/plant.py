@@ -3,14 +3,27 @@
 import numpy as np
 
 from elastream import rules
-from elastream.control import Decision, Observation, OperatorObservation, ReplicaObservation, Restart
+from elastream.control import (
+    Decision,
+    HostObservation,
+    Move,
+    Observation,
+    OperatorObservation,
+    Redirected,
+    ReplicaObservation,
+    Restart,
+)
 from elastream.scoring.latency import Latencies
 from elastream.simulator.fidelity import Fidelity
 from elastream.simulator.model import Model
 from elastream.simulator.state import (
+    FOUND_LB,
+    FOUND_MOST,
+    LENGTH,
     LONGEST_WAIT_S,
     NOW,
     TICKS,
+    TIMES,
     WAIT_SUM_S,
     Floats,
     Ints,
@@ -44,6 +57,11 @@ class SimulatedPlant:
         self._td_s = td_s
         self._before = Counted(self.moving)
         self._place: dict[str, int] = {operator.name: number for number, operator in enumerate(model.operators)}
+        self._times = self.moving.redirect[:, TIMES].copy()
+        self._cpu_share = np.repeat(model.fixed.cpu_share, np.diff(model.fixed.first))
+        """Per lane."""
+        fidelity.redirection.interval_s = td_s
+        self.moving.redirect[:, LENGTH] = [self._length(float(its)) for its in self.moving.expected_s]
 
     def clock(self) -> float:
         return float(self.moving.clock[NOW])
@@ -61,13 +79,15 @@ class SimulatedPlant:
         for (head, target), count in zip(self.model.edges, passed.tolist(), strict=True):
             from_of.setdefault(target, {})[head] = from_of.get(target, {}).get(head, 0) + count
             emitted[head] = emitted.get(head, 0) + count
-        lanes = _Lanes(self.moving, before, now)
+        lanes = _Lanes(self.moving, before, now, self.fidelity.machines.homes())
+        processed = []
         for place, operator in enumerate(self.model.operators):
             first, end = int(self.model.fixed.first[place]), int(self.model.fixed.first[place + 1])
             name, active = operator.name, int(self.moving.active[place])
             served = sum(lanes.processed[first:end])
             busy_s = sum(lanes.busy_s[first:end])
             service_s = busy_s / served if served else float(self.moving.expected_s[place])
+            processed.append(served)
             operators[name] = OperatorObservation(
                 operator=name,
                 replicas=active,
@@ -88,8 +108,10 @@ class SimulatedPlant:
                 most=operator.replicas.most,
                 waits=bool(self.model.fixed.cpu_share[place] < rules.COMPUTING_SHARE),
                 cpu_share=float(self.model.fixed.cpu_share[place]),
+                length=self._length(service_s),
             )
             self._learn(place, first, end, service_s, seconds, lanes)
+        self.fidelity.count_copies(seconds, processed)
         waits = latencies_of(now.waits - before.waits, now.clock - before.clock, float(now.clock[LONGEST_WAIT_S]))
         return Observation(
             tick=int(now.clock[TICKS]),
@@ -104,6 +126,9 @@ class SimulatedPlant:
             latency_mean_s=waits.mean_s,
             latency_p95_s=waits.percentile_s(0.95),
             operators=operators,
+            state_moves=self.fidelity.groups.told(),
+            hosts=self._hosts(lanes, seconds),
+            redirections=(*self.fidelity.redirection.told(), *self._redirected()),
         )
 
     def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:
@@ -115,12 +140,44 @@ class SimulatedPlant:
             for lane in range(first + decision.after, first + decision.before):
                 self.fidelity.containers.free(lane)
             self.moving.asked[place] = decision.after
+            if not restart:
+                self.fidelity.groups.resize(place)
         self.model.weigh(self.moving)
         if restart is not Restart.NO:
             self.fidelity.restart(loses=restart is Restart.LOSES)
             self._before = Counted(self.moving)
         # It stood still within this call: its clock shows the end of that.
         return 0.0
+
+    def place(self, moves: tuple[Move, ...]) -> None:
+        for move in moves:
+            self.fidelity.machines.place(self._place[move.operator], move.lane, move.after)
+
+    def _length(self, service_s: float) -> float:
+        return rules.full_queue(self.fidelity.limits.q_size or None, service_s)
+
+    def _hosts(self, lanes: "_Lanes", seconds: float) -> tuple[HostObservation, ...]:
+        """The machines that are there. What a lane used counts for the machine on which it lives now."""
+        fixed = self.model.fixed
+        cpu_s = np.asarray(lanes.busy_s) * self._cpu_share
+        busy_s = np.bincount(self.moving.node, cpu_s, len(fixed.node_cores)).tolist()
+        return tuple(
+            HostObservation(
+                node, f"machine {node}", float(fixed.node_cores[node]), busy_s[node] / seconds if seconds else 0.0
+            )
+            for node in np.flatnonzero(self.moving.node_up).tolist()
+        )
+
+    def _redirected(self) -> list[Redirected]:
+        """Operators whose tuples were begun to be redirected in this interval, without regard to keys."""
+        redirect, found = self.moving.redirect, []
+        for place in np.flatnonzero(redirect[:, TIMES] > self._times).tolist():
+            lb, most = float(redirect[place, FOUND_LB]), float(redirect[place, FOUND_MOST])
+            why = rules.why_out_of_range(lb, most)
+            said = f"{why}: tuples go to replicas with more room"
+            found.append(Redirected(self.model.operators[place].name, self.clock(), lb, said))
+        self._times = redirect[:, TIMES].copy()
+        return found
 
     def _source(self, place: int, before: Counted, now: Counted) -> OperatorObservation:
         name = self.model.sources[place].name
@@ -132,6 +189,7 @@ class SimulatedPlant:
         """Tell routing by load how busy every lane was, and how much a tuple adds."""
         if not seconds:
             return
+        self.moving.redirect[place, LENGTH] = self._length(service_s)
         self.fidelity.costs[place] = service_s / self._td_s
         shares = np.asarray(lanes.processed[first:end]) * service_s / seconds
         self.moving.busy_before[first:end] = np.minimum(1.0, shares)
@@ -140,7 +198,8 @@ class SimulatedPlant:
 class _Lanes:
     """The lanes' counts over an interval, as plain numbers."""
 
-    def __init__(self, moving: Moving, before: Counted, now: Counted) -> None:
+    def __init__(self, moving: Moving, before: Counted, now: Counted, homes: list[int]) -> None:
+        self._homes = homes
         self.queued: list[int] = moving.queued.tolist()
         self.received: list[int] = (now.received - before.received).tolist()
         self.processed: list[int] = (now.processed - before.processed).tolist()
@@ -160,6 +219,7 @@ class _Lanes:
             self.queued[lane],
             self.busy_s[lane],
             dropped=self.dropped[lane],
+            host=self._homes[lane],
         )
 
 

@@ -62,6 +62,7 @@ def simulate(
         seed=seed,
         restart_s=cluster.restart_s or 0.0,
         failures=cluster.failures,
+        state=cluster.state,
     )
     plant = SimulatedPlant(model, flow, td_s=td_s)
     loop = ControlLoop(plant, policy, td_s=td_s, guards=guards, journal=None, clock=plant.clock, patience_s=NO_HURRY_S)
@@ -169,6 +170,7 @@ class Writer:
         sample = load_sample(t_s, observation)
         if sample is not None:
             record.loads.append(sample)
+        record.state_moves.extend({"t_s": t_s, **vars(moved)} for moved in observation.state_moves)
         if entry.error:
             record.remarks.append((t_s, "error", entry.error))
         if entry.warning:

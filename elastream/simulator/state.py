@@ -13,9 +13,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-EVEN, WEIGHTED, BUSY, SHORTEST, EVERY = range(5)
+EVEN, WEIGHTED, BUSY, SHORTEST, EVERY, REDIRECTED = range(6)
 """How an operator's tuples are shared out: evenly, by the weights of lanes, to the lane that was least busy, to the one with
-least in front of it, to every lane."""
+least in front of it, to every lane, to the lanes with most room while the load is out of range."""
 
 LEAST_S = 1e-4
 GROWTH = 1.1
@@ -96,6 +96,8 @@ class Moving(NamedTuple):
     """The driver's estimate of a service."""
     busy_before: Floats
     """Per lane, the share of the last interval that it was busy, and what it was sent since."""
+    redirect: Floats
+    """Per operator, see LENGTH and the following."""
     next_of: Ints
     """Per source, the number of the next tuple to read."""
     node: Ints
@@ -120,3 +122,8 @@ class Moving(NamedTuple):
 
 NOW, TICKS, WAIT_SUM_S, LONGEST_WAIT_S, OVER = range(5)
 CLOCKS = 5
+
+LENGTH, LOOKED_S, UNEVEN, TIMES, FOUND_LB, FOUND_MOST = range(6)
+"""In `Moving.redirect`: tuples that count as a full queue, when the load was looked at last, whether it is out of range, how
+often that began, and the load balance and the fullest lane that were found then."""
+REDIRECTS = 6

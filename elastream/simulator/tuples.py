@@ -10,17 +10,24 @@ import numpy as np
 from elastream.simulator.containers import Containers
 from elastream.simulator.fidelity import Failure, Fidelity, System
 from elastream.simulator.kernel import due_s, source_due_by
+from elastream.simulator.key_groups import StateCosts
 from elastream.simulator.model import Model
+from elastream.simulator.redirecting import is_uneven
 from elastream.simulator.state import (
     BUCKETS,
     BUSY,
     EVERY,
     GROWTH,
     LEAST_S,
+    LENGTH,
     LONGEST_WAIT_S,
+    NOW,
+    REDIRECTED,
     SHORTEST,
     WAIT_SUM_S,
     WEIGHTED,
+    Flags,
+    Ints,
     Limits,
     Moving,
 )
@@ -40,8 +47,8 @@ class Tuples(Fidelity):
         seed: int,
         restart_s: float,
         failures: Sequence[Failure] = (),
+        state: StateCosts | None = None,
     ) -> None:
-        super().__init__(model, system, limits, moving, containers, seed=seed, restart_s=restart_s, failures=failures)
         self.lanes: list[deque[float]] = [deque() for _ in range(len(moving.queued))]
         self._turn_of = [0] * len(model.operators)
         self._ends: list[tuple[float, int, int]] = []
@@ -49,6 +56,17 @@ class Tuples(Fidelity):
         self._serving: set[int] = set()
         self._wakes: list[tuple[float, int]] = []
         """When which lane is ready that was not when there was something for it, a heap."""
+        super().__init__(
+            model,
+            system,
+            limits,
+            moving,
+            containers,
+            seed=seed,
+            restart_s=restart_s,
+            failures=failures,
+            state=state,
+        )
 
     def next_due(self, source: int) -> float:
         """When the source's next tuple is due; infinity when it has no more."""
@@ -129,8 +147,8 @@ class Tuples(Fidelity):
         if kind == EVERY:
             return list(range(first, first + active))
         if kind == WEIGHTED:
-            ends = np.cumsum(moving.weight[first : first + active])
-            return [first + min(active - 1, int(np.searchsorted(ends, self._random.random(), side="right")))]
+            ends = np.cumsum(moving.weight[first : int(fixed.first[target + 1])])
+            return [first + int(np.searchsorted(ends, self._random.random() * ends[-1], side="right"))]
         if kind == SHORTEST:
             return [first + int(np.argmin(moving.queued[first : first + active]))]
         if kind == BUSY:
@@ -138,8 +156,39 @@ class Tuples(Fidelity):
             if moving.busy_before[first + least] < 1.0:
                 moving.busy_before[first + least] += self.costs[target]
                 return [first + least]
+        if kind == REDIRECTED and is_uneven(
+            moving.redirect[target], moving.queued[first : first + active], moving.clock[NOW]
+        ):
+            return [first + self._roomy(moving.queued[first : first + active], float(moving.redirect[target, LENGTH]))]
         self._turn_of[target] += 1
         return [first + self._turn_of[target] % active]
+
+    def _roomy(self, queued: Ints, length: float) -> int:
+        """An empty lane, or any with room by chance (Dr-Stream, equation 12); when none has room, the least full."""
+        empty = np.flatnonzero(queued == 0)
+        if len(empty):
+            return int(empty[int(self._random.random() * len(empty))])
+        ends = np.cumsum(np.maximum(0.0, length - queued))
+        if not ends[-1]:
+            return int(np.argmin(queued))
+        return int(np.searchsorted(ends, self._random.random() * ends[-1], side="right"))
+
+    def move_waiting(self, giver: int, taker: int, share: float) -> None:
+        """One of so many stays or goes; those of the work under way stay."""
+        taken = self._under_way(giver)
+        stay = deque(islice(self.lanes[giver], taken))
+        for place, due in enumerate(islice(self.lanes[giver], taken, None)):
+            goes = round((place + 1) * share) > round(place * share)
+            (self.lanes[taker] if goes else stay).append(due)
+        moved = len(self.lanes[giver]) - len(stay)
+        self.lanes[giver] = stay
+        self.moving.queued[giver] -= moved
+        self.moving.queued[taker] += moved
+        self.changed()
+
+    def _under_way(self, lane: int) -> int:
+        """Tuples in front of a lane that are being served."""
+        raise NotImplementedError
 
     def service_s(self, operator: int, lane: int) -> float:
         """How long one tuple takes, by a lognormal distribution."""
@@ -154,7 +203,7 @@ class Tuples(Fidelity):
     def is_late(self, due: float, now_s: float) -> bool:
         return bool(self.limits.t_out_s) and now_s - due > self.limits.t_out_s
 
-    def drop(self, lanes: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
+    def drop(self, lanes: Flags) -> None:
         super().drop(lanes)
         for lane in np.flatnonzero(lanes):
             self.lanes[lane].clear()
