@@ -56,6 +56,12 @@ MOST_SHARED = 16
 PORTION_KEYS = 20_000
 """Keys whose state is learned or written in one work, about."""
 
+MOST_STATE_TASKS = 2
+"""Works that copy states or write them whole, in one host at a time."""
+
+BETWEEN_WHOLES_S = 0.25
+"""Between two works that write key groups of one lane whole: it stands still meanwhile."""
+
 MOST_CHANGES = 1024
 """Changes in the log of an operator's state, before key groups are written whole; rows likewise, unless there are more keys."""
 

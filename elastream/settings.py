@@ -8,6 +8,9 @@ from elastream.errors import SettingError
 LEAST_STATE_BYTES = 1 << 20
 """An empty store takes some pages already."""
 
+RESTART_S = 4.6
+"""Storm 2.8 took 4.4 and 4.9 s to rebalance the workload of docs/benchmarks.md."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -46,6 +49,9 @@ class Settings:
     state_bytes_per_host: int | None = None
     """What keyed operators remember may fill so much of each host's disk, copies for the ring included; None: as much as there is."""
 
+    restart_s: float = RESTART_S
+    """How long everything stands still for a policy whose system restarts to change its size; Elastream itself does not."""
+
     state_partitions: int = 4
     """Into how many parts Spark cuts the state of dataframe operators, when a base is new; later `handle.rescale_state` does."""
 
@@ -62,6 +68,8 @@ class Settings:
                 f"state_bytes_per_host must be {LEAST_STATE_BYTES} (1 MiB) or more, got {self.state_bytes_per_host}; "
                 "None means no limit but the disk"
             )
+        if not 0 <= self.restart_s < float("inf"):
+            raise SettingError(f"restart_s must be 0 or more, got {self.restart_s}")
         if self.state_partitions < 1:
             raise SettingError(f"state_partitions must be 1 or more, got {self.state_partitions}")
         if self.q_size is not None and self.q_size < 1:

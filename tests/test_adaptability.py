@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastream.scoring.adaptability import Curve, adaptability, index_of, make_curve
+from elastream.scoring.adaptability import CEILING, Curve, adaptability, index_of, make_curve
 from elastream.scoring.spikes import Spike, find_spikes
 
 Floats = npt.NDArray[np.float64]
@@ -45,9 +45,12 @@ def test_the_index_is_that_of_the_papers_table_4(phi: float) -> None:
     assert found == pytest.approx(TABLE_4[int(phi)], abs=0.005)
 
 
-def test_the_index_stays_on_its_scale() -> None:
+def test_the_index_stays_on_its_scale_and_says_its_ceiling() -> None:
     assert index_of(0.0, 1000.0) == 0.0
     assert index_of(1.0, 0.0, 90.0) == 9.0
+    assert pytest.approx(3.751 + 0.099 * 15 + 1.631) == CEILING == 6.867
+    assert max(index for _, _, index in TABLES_5_AND_6) < CEILING
+    assert adaptability(steps((60, 1000, 50))).ceiling == CEILING
 
 
 QUEUED = 200.0
@@ -125,12 +128,72 @@ def test_without_a_spike_there_is_no_index_but_a_reason() -> None:
     assert "no spike" in found.reason
 
 
-def test_an_empty_queue_counts_as_one_tuple() -> None:
-    assert steps((1, 10, 0)).inverse_queue.tolist() == [1.0] * 10
-    # Empty before and after: fully recovered.
-    found = adaptability(steps((20, 1000, 0), (5, 5000, 400), (40, 1000, 0)))
-    assert found.k_s == 1.0
-    assert found.tau_s == pytest.approx(0.1, abs=0.11)
+@pytest.mark.parametrize("queued", [5, 200, 40_000])
+def test_a_queue_that_a_spike_does_not_move_has_the_highest_index(queued: float) -> None:
+    found = adaptability(steps((30, 1000, queued), (12, 4000, queued), (60, 1000, queued)))
+    assert (found.k_s, found.tau_s) == (1.0, 0.0)
+    assert found.index == pytest.approx(6.867)
+    assert found.recoveries[0].settled
+
+
+def test_a_queue_that_only_trembles_as_before_is_not_moved() -> None:
+    random = np.random.default_rng(2)
+    clean = steps((30, 1000, 5), (12, 4000, 5), (60, 1000, 5))
+    trembling = Curve(clean.t_s, clean.input_per_s, 1 / random.integers(4, 7, len(clean.t_s)))
+    assert adaptability(trembling).index == pytest.approx(6.867)
+
+
+def test_a_queue_that_the_spike_moves_for_a_moment_is_moved() -> None:
+    found = adaptability(steps((30, 1000, 5), (4, 4000, 5), (0.5, 4000, 60), (7.5, 4000, 5), (60, 1000, 5)))
+    assert found.recoveries[0].minimum_level == pytest.approx(1 / 60)
+    assert found.k_s == pytest.approx(1.0) and 0 < (found.tau_s or 0) < 0.5
+
+
+def test_the_first_state_is_the_mean_queue_and_not_the_mean_inverse() -> None:
+    # 10 and 90 by turns: a mean queue of 50, though the mean inverse is that of 18.
+    turns = [(0.1, 1000, 10 + 80 * (n % 2)) for n in range(300)]
+    found = adaptability(steps(*turns, (5, 5000, 900), (60, 1000, 100)))
+    assert found.recoveries[0].first_level == pytest.approx(1 / 50)
+    assert found.k_s == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("queued", [0, 1])
+def test_a_spike_at_a_queue_of_one_tuple_is_not_judged(queued: float) -> None:
+    assert steps((1, 10, queued)).inverse_queue.tolist() == [1.0] * 10
+    # Two tuples instead of one would be half of what it was.
+    found = adaptability(steps((20, 1000, queued), (5, 5000, 400), (40, 1000, 2)))
+    assert found.index is None and "no more than one tuple waited" in found.reason
+    (recovery,) = found.recoveries
+    assert recovery.index is None and recovery.settled
+
+
+def test_a_spike_that_the_end_cuts_off_is_not_judged_and_the_others_are() -> None:
+    parts = ((20, 1000, 100), (5, 5000, 900), (60, 1000, 100))
+    whole = adaptability(steps(*parts))
+    cut = adaptability(steps(*parts, (5, 5000, 900), (10, 1000, 800), (1, 1000, 400)))
+    assert [bool(recovery.not_judged) for recovery in cut.recoveries] == [False, True]
+    assert cut.recoveries[1].not_judged == "the run ends before the recovery"
+    assert (cut.index, cut.k_s, cut.tau_s) == (whole.index, whole.k_s, whole.tau_s)
+    # Neither moved nor over: what it would have done is not known.
+    within = adaptability(steps((30, 1000, 5), (12, 4000, 5)))
+    assert within.index is None and "the run ends before the recovery" in within.reason
+
+
+def test_an_injected_spike_is_judged_also_where_the_input_hides_it() -> None:
+    hidden = steps((30, 1000, 100), (10, 1300, 800), (60, 1000, 200))
+    assert adaptability(hidden).index is None
+    found = adaptability(hidden, [(30.0, 40.0)])
+    (recovery,) = found.recoveries
+    assert recovery.injected and recovery.onset_s == pytest.approx(30.1)
+    assert found.k_s == pytest.approx(0.5)
+
+
+def test_an_injected_spike_that_is_found_too_is_one_spike_from_where_it_was_put_on() -> None:
+    seen = steps((30, 1000, 100), (10, 5000, 800), (60, 1000, 100), (5, 5000, 800), (60, 1000, 100))
+    found = adaptability(seen, [(30.0, 42.0)])
+    assert [(recovery.injected, round(recovery.end_s)) for recovery in found.recoveries] == [(True, 42), (False, 106)]
+    # One that begins at once has no state before it, one after the end did not happen.
+    assert adaptability(steps((60, 1000, 50)), [(0.5, 10.0), (90.0, 95.0)]).recoveries == ()
 
 
 def test_a_queue_shorter_than_before_is_fully_recovered() -> None:
@@ -162,8 +225,13 @@ def test_a_queue_that_only_grows_never_settles_and_all_of_the_time_counts() -> N
 def test_a_recovery_that_the_run_does_not_see_to_its_end_is_no_stable_state() -> None:
     shrinking = [(0.1, 1000, 4000 - 20 * n) for n in range(150)]
     (recovery,) = adaptability(steps((20, 1000, 100), (5, 5000, 4000), *shrinking)).recoveries
-    assert not recovery.settled
+    assert not recovery.settled and recovery.not_judged
     assert recovery.tau_s == pytest.approx(15.0, abs=0.2)
+    # When there was time enough to recover in, it counts.
+    slowly = [(0.1, 1000, 4000 - 8 * n) for n in range(400)]
+    found = adaptability(steps((20, 1000, 100), (5, 5000, 4000), *slowly))
+    assert not found.recoveries[0].settled and not found.recoveries[0].not_judged
+    assert found.tau_s == pytest.approx(40.0, abs=0.2)
 
 
 def test_two_spikes_that_overlap_are_one() -> None:

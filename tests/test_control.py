@@ -1,5 +1,6 @@
 """The control loop without Spark: guards, decisions, the journal, and policies that misbehave."""
 
+import json
 import threading
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from elastream.control import (
     JournalEntry,
     Observation,
     Proposal,
+    Restart,
     Want,
     read_journal,
 )
@@ -23,6 +25,7 @@ from elastream.control import journal as journal_module
 from elastream.control.analyze import analyze
 from elastream.control.guards import within_slots
 from elastream.control.plan import plan
+from elastream.control.way import too_short, way_s
 from elastream.errors import Damaged, SettingError
 from elastream.lanes import Store
 from elastream.testing import ManualClock, ScriptedPlant, observation, operator, source
@@ -34,7 +37,7 @@ class Asks:
     name = "asks"
     start = None
 
-    def __init__(self, *wants: Want, restart: bool = False) -> None:
+    def __init__(self, *wants: Want, restart: Restart = Restart.NO) -> None:
         self.wants, self.restart = wants, restart
 
     def propose(self, seen: Observation) -> Proposal:
@@ -164,8 +167,8 @@ class Broken:
         (Proposal((Want("a", 2, ""), Want("a", 3, ""))), "operator 'a' is named twice"),
         (Proposal(("a",)), "expected a Want, got str"),  # type: ignore[arg-type]
         (Proposal(None), "expected a Proposal with a tuple of wants"),  # type: ignore[arg-type]
-        (Proposal((), restart=np.bool_(True)), "expected restart to be True or False, got bool"),  # type: ignore[arg-type]
-        (Proposal((), restart=np.array([1, 0])), "expected restart to be True or False, got ndarray"),  # type: ignore[arg-type]
+        (Proposal((), restart=True), "expected restart to be Restart.NO, PAUSES or LOSES, got bool"),  # type: ignore[arg-type]
+        (Proposal((), restart=np.array([1, 0])), "expected restart to be Restart.NO, PAUSES or LOSES, got ndarray"),  # type: ignore[arg-type]
         (Proposal((Want("a", 2, "", need="1.5"),)), "a number or None, got '1.5'"),  # type: ignore[arg-type]
         (Proposal((Want("a", 2, "", need=float("nan")),)), "a number or None, got nan"),
         (Proposal((Want("a", 2, 7),)), "expected a reason in words, got 7"),  # type: ignore[arg-type]
@@ -318,3 +321,39 @@ def test_a_journal_that_cannot_be_written_does_not_stop_the_loop(tmp_path: Path)
     clock.advance(5)
     assert loop.step() is not None
     assert len(plant.applied) == 1
+
+
+@pytest.mark.parametrize("restart", list(Restart))
+def test_a_proposal_is_kept_with_its_kind_of_restart_and_an_older_one_is_read(restart: Restart) -> None:
+    proposal = Proposal((Want("a", 2, "busy"),), restart)
+    assert Proposal.from_json(json.loads(json.dumps(proposal.to_json()))) == proposal
+    assert Proposal.from_json({"wants": [], "restart": True}).restart is Restart.LOSES
+    assert Proposal.from_json({"wants": [], "restart": False}).restart is Restart.NO
+    with pytest.raises(ValueError, match="sometimes"):
+        Proposal.from_json({"wants": [], "restart": "sometimes"})
+
+
+def test_the_way_through_the_graph_is_the_longest_of_its_service_times() -> None:
+    seen = observation(
+        source("in", 100),
+        operator("a", {"in": 100}, service_ms=100),
+        operator("b", {"a": 50}, service_ms=900),
+        operator("c", {"a": 50}, service_ms=300),
+        operator("d", {"b": 50, "c": 50}, service_ms=50),
+    )
+    assert way_s(seen) == pytest.approx(1.05)
+    assert too_short(1.06, seen) is None
+    assert "td_s 1 is shorter than a tuple's way through the graph, 1.05 s" in (too_short(1.0, seen) or "")
+
+
+def test_an_interval_that_is_too_short_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    clock, slow = ManualClock(), observation(source("in", 1), operator("a", {"in": 1}, service_ms=7000))
+    loop = looped(Asks(), ScriptedPlant([slow], clock), clock, None, patience_s=10)
+    warnings = []
+    for _ in range(3):
+        clock.advance(5)
+        entry = loop.step()
+        assert entry is not None
+        warnings.append(entry.warning)
+    assert warnings[1:] == [None, None] and "set td_s to 7 or more" in (warnings[0] or "")
+    assert [record.message for record in caplog.records].count(warnings[0] or "") == 1

@@ -11,9 +11,8 @@ import pytest
 from flows import each_once, files_by_delivery, finish, ids_in, ids_of, numbers, same
 
 from elastream import Guards, Settings, Topology, groupings, sources
-from elastream.bench.restarting import restart_as_asked
 from elastream.cli.main import main
-from elastream.control import JournalEntry, Observation, Proposal, Want, read_journal
+from elastream.control import JournalEntry, Observation, Proposal, Restart, Want, read_journal
 from elastream.engine.tick.ports import Tick
 from elastream.engine.worker.context import make_context
 from elastream.engine.worker.program import Program
@@ -219,23 +218,35 @@ class Restarts:
     name = "restarts"
     start = None
 
+    def __init__(self, restart: Restart) -> None:
+        self._restart = restart
+
     def propose(self, seen: Observation) -> Proposal:
         wants = tuple(Want(o.operator, min(o.replicas + 1, 4), "one more") for o in seen.scalable())
-        return Proposal(wants, restart=True)
+        return Proposal(wants, self._restart)
 
 
-def test_a_restart_as_other_systems_have_it_loses_what_is_queued_and_counts_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("restart", [Restart.LOSES, Restart.PAUSES])
+def test_a_restart_as_other_systems_have_it_loses_what_is_queued_or_only_pauses(
+    tmp_path: Path, restart: Restart
+) -> None:
     folder = tmp_path / "ids"
     folder.mkdir()
     flow = Topology("t").source("in", sources.replay(constant(300, 6)))
     flow.map("slow", takes_ten_ms, after="in", replicas=(1, 4))
     flow.sink("store", files_by_delivery(folder), after="slow")
-    with LocalEngine().run(flow, str(tmp_path / "base"), policy=Restarts(), td_s=1.0, benchmark_s=0) as handle:
-        handle.on_decision(restart_as_asked(handle, restart_s=0.2))
+    still, entries = Settings(restart_s=0.7), list[JournalEntry]()
+    base = str(tmp_path / "base")
+    with LocalEngine().run(flow, base, policy=Restarts(restart), td_s=1.0, benchmark_s=0, settings=still) as handle:
+        handle.on_decision(entries.append)
         finish(handle)
         audit = handle.audit()
     assert audit.problems == ()
-    assert audit.dropped > 0
+    assert (audit.dropped > 0) == (restart is Restart.LOSES)
     assert audit.entered == audit.finished + audit.dropped == 1800
     stored = ids_in(folder)
     assert stored.total() == len(stored) == audit.finished
+    # The next interval begins when the pause is over, and has nothing of it.
+    first, second = (entry.observation for entry in entries[:2])
+    assert second.ended_s - first.ended_s >= 1.7
+    assert 1.0 <= second.seconds <= second.ended_s - first.ended_s - 0.6

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastream.control import Observation, Proposal
+from elastream.control import Observation, Proposal, Restart
 from elastream.errors import SettingError
 from elastream.policies import POLICIES, make_policy
 from elastream.policies.dabs import predict
@@ -148,7 +148,7 @@ def test_dabs_follows_the_line_of_the_input_and_restarts() -> None:
     assert sizes(proposal) == {"a": 1}
     proposal = policy.propose(observation(source("in", 80), operator("a", {"in": 80}, service_ms=10, queued=90)))
     assert sizes(proposal) == {"a": 3}
-    assert proposal.restart
+    assert proposal.restart is Restart.LOSES
 
 
 def test_a_regression_never_predicts_less_than_nothing() -> None:
@@ -191,6 +191,11 @@ def test_the_same_observations_give_the_same_proposals(name: str, loads: list[tu
         ("threshold:high=0.2,low=0.5", "low must be 0 or more and less than high"),
         ("markov:history=1", "history from 2"),
         ("dabs:window=1", "window must be 2 intervals or more"),
+        ("hidalgo:low=2", "low must be 0 or more and less than high"),
+        ("hidalgo:samples=1", "samples from 2"),
+        ("cardellini:high=1.5", "high must be above 0 up to 1"),
+        ("cardellini:budget=0", "every and budget from 1"),
+        ("cardellini:latency_s=0", "latency_s must be more than 0"),
     ],
 )
 def test_a_wrong_word_for_a_policy_is_explained(word: str, said: str) -> None:

@@ -13,6 +13,7 @@ from matplotlib.image import imread
 from elastream.cli.main import main
 from elastream.scoring import Events, Record, Sample, write_report
 from elastream.scoring.latency import Latencies
+from elastream.scoring.score import score
 
 
 def spike_csv(path: Path, seconds: int = 100) -> Path:
@@ -36,7 +37,22 @@ def test_any_systems_csv_is_scored(tmp_path: Path, capsys: pytest.CaptureFixture
     assert len(np.unique(imread(tmp_path / "score.png").reshape(-1, 4), axis=0)) > 50
     assert main(["score", str(file)]) == 0
     said = capsys.readouterr().out
-    assert "AI-SPS" in said and "does not adapt well" in said
+    assert "AI-SPS 4.7" in said and "does not adapt well" in said and "6.867" in said
+    assert "busy replica only: none, nobody knows" in " ".join(said.split())
+
+
+def test_a_csv_may_tell_what_waits_for_a_busy_replica(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = (spike_csv(tmp_path / "other.csv")).read_text().splitlines()
+    # Eighty of those queued are only on their way.
+    waiting = [f"{line},{max(0.0, float(line.split(',')[2]) - 80)}" for line in lines[1:]]
+    (tmp_path / "both.csv").write_text("\n".join([lines[0] + ",waiting", *waiting]))
+    assert main(["score", str(tmp_path / "both.csv"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["ai_sps"]["k_s"] == pytest.approx(100 / 125, rel=0.01)
+    assert found["ai_sps_busy"]["k_s"] == pytest.approx(20 / 45, rel=0.03)
+    assert main(["score", str(tmp_path / "both.csv")]) == 0
+    apart = found["ai_sps_busy"]["index"] - found["ai_sps"]["index"]
+    assert f"{found['ai_sps_busy']['index']:.3f}, {apart:+.3f}" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
@@ -99,6 +115,18 @@ def test_a_run_is_scored_from_its_directory_as_its_report_says(
     assert main(["score", str(tmp_path / "series.parquet"), "--r-over", "8"]) == 0
     said = capsys.readouterr().out
     assert "0.75" in said and "queue-latency pearson" in said
+
+
+def test_a_source_that_was_held_up_and_reads_more_afterwards_is_no_spike() -> None:
+    record = Record("paused", ("in",), pools={"work": 6}, interval_s=2.0)
+    for n in range(1, 601):
+        # Nothing is read from second 30 to 34; then all of it at once.
+        paused, read = 300 < n <= 340, 0 if 300 < n <= 340 else 4100 if n == 341 else 100
+        unread = (n - 300) * 100 if paused else 0
+        record.series.add("in", Sample(n / 10, 0.1, read, read, 0, unread, 1, 0.0, read, 0, 0))
+        record.series.add("work", Sample(n / 10, 0.1, read, read, 0, 50, 1, 0.1, 0, read, 10))
+    found = score(record, ())
+    assert found["ai_sps"]["spikes"] == [] and "no spike" in found["ai_sps"]["reason"]
 
 
 def test_scoring_loads_neither_spark_nor_a_plotting_library(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from simulations import STORM, TURNS, WAITS, Grows, line, sized, waiting
 
 from elastream import groupings
 from elastream.cli.main import main
-from elastream.control import Observation, Proposal, Want
+from elastream.control import Observation, Proposal, Restart, Want
 from elastream.errors import SettingError
 from elastream.simulator.cluster import Cluster, parse_cluster
 from elastream.simulator.containers import Containers, Startup
@@ -28,19 +28,20 @@ class GrowsOnce:
     name = "grows once"
     start = None
 
-    def __init__(self) -> None:
+    def __init__(self, restart: Restart) -> None:
         self._intervals = 0
+        self._restart = restart
 
     def propose(self, seen: Observation) -> Proposal:
         self._intervals += 1
         wants = tuple(Want(o.operator, o.most, "all") for o in seen.scalable()) if self._intervals == 3 else ()
-        return Proposal(wants, restart=bool(wants))
+        return Proposal(wants, self._restart)
 
 
 @pytest.mark.parametrize("system", [TURNS, STORM])
 def test_a_restart_stands_still_and_loses_what_is_queued(system: Any) -> None:
     runs = [
-        sized(line(constant(300, 30.0)), GrowsOnce(), system, fidelity, cluster=Cluster(restart_s=3.0))
+        sized(line(constant(300, 30.0)), GrowsOnce(Restart.LOSES), system, fidelity, cluster=Cluster(restart_s=3.0))
         for fidelity in (Fidelity, Events)
     ]
     for run in runs:
@@ -51,6 +52,25 @@ def test_a_restart_stands_still_and_loses_what_is_queued(system: Any) -> None:
         assert run.record.latencies.max_s >= 3.0
     fast, exact = (run.record.latencies.mean_s for run in runs)
     assert fast == pytest.approx(exact, rel=0.1)
+
+
+@pytest.mark.parametrize("system", [TURNS, STORM])
+@pytest.mark.parametrize("fidelity", [Fidelity, Events])
+def test_a_restart_that_pauses_stands_still_and_loses_nothing(system: Any, fidelity: Any) -> None:
+    seen: list[Observation] = []
+    run = sized(
+        line(constant(300, 30.0)),
+        GrowsOnce(Restart.PAUSES),
+        system,
+        fidelity,
+        cluster=Cluster(restart_s=3.0),
+        on_entry=lambda entry: seen.append(entry.observation),
+    )
+    assert run.events.dropped == 0 and run.events.finished == run.events.entered == 9000
+    assert max(np.diff([sample.t_s for sample in run.record.series.operators["op0"]])) >= 3.0
+    # The pause is in no observation: the one after it is as long as the others and begins when it is over.
+    assert seen[3].ended_s - seen[2].ended_s == pytest.approx(seen[3].seconds + 3.0, abs=0.2)
+    assert seen[3].seconds == pytest.approx(seen[2].seconds, abs=0.2)
 
 
 def test_a_new_machine_takes_longer_than_a_thread() -> None:

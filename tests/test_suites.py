@@ -14,6 +14,7 @@ from elastream.bench.scenario import Scenario
 from elastream.bench.suite import Suite, load_suite, parse_suite, suite_names
 from elastream.errors import SettingError
 from elastream.scoring import Events, Record, Sample, write_report
+from elastream.scoring.score import score
 
 GOOD = """\
 title: Two sizes
@@ -137,6 +138,21 @@ def test_a_suite_writes_one_table_in_three_forms_a_picture_and_a_page(tmp_path: 
     assert "Three &lt;sizes&gt;" in page and "a-b/report.html" in page
     # Two names that a file system would take for one.
     assert len({outcome.folder for outcome in outcomes}) == 3
+
+
+def test_degradation_over_one_window_can_be_compared_between_intervals() -> None:
+    record = Record("r", ("in",), pools={"work": 1}, interval_s=10.0)
+    for n in range(1, 41):
+        # What comes in one second leaves in the next but four.
+        out = 100 if n % 8 >= 4 else 0
+        came = 100 if n % 8 < 4 else 0
+        record.series.add("in", Sample(float(n), 1.0, came, came, 0, 0, 1, 0.0, came, 0, 0))
+        record.series.add("work", Sample(float(n), 1.0, came, out, 0, 0, 1, 0.1, 0, out, 0))
+    assert score(record, ())["throughput_degradation"] < 0.5
+    record.window_s = 1.0
+    assert score(record, ())["throughput_degradation"] == pytest.approx(1.0)
+    with pytest.raises(SettingError, match="window_s must be more than 0"):
+        Scenario("s", window_s=0.0)
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:

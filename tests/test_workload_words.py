@@ -1,6 +1,7 @@
 """Workloads and spikes said in words, and what is answered to words that say nothing."""
 
 import pickle
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -59,6 +60,7 @@ def test_the_same_words_and_seed_give_the_same_workload_to_the_byte(seed: int, c
     ("word", "spikes", "said"),
     [
         ("covid_twets", [], "workload 'covid_twets': no such trace, file or shape; did you mean 'covid_tweets'?"),
+        ("away.csv", [], f"workload 'away.csv': no such file; looked for {Path('away.csv').absolute()}"),
         ("sinus:low=1", [], "workload 'sinus:low=1': no such trace, file or shape; did you mean 'sine'?"),
         (
             "sine",

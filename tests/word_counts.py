@@ -40,7 +40,7 @@ def count_words(key: str, rows: Rows, state: Any) -> Iterator[dict[str, Any]]:
 
 def counting(flow: Topology, function: Callable[..., Any] = count_words, **how: Any) -> Topology:
     options = {"state": "n long", "initial": {"n": 0}, "schema": "word string, n long", "replicas": (1, 6), "start": 2}
-    flow.keyed("count", function, after="in", key="word", **{**options, **how})
+    flow.keyed("count", function, **{"after": "in", "key": "word", **options, **how})
     return flow.output("out", after="count")
 
 

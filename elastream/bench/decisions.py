@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from elastream.bench.tables import number, table
-from elastream.control import ControlLoop, Decision, Guards, Journal, Move, Observation
+from elastream.control import ControlLoop, Decision, Guards, Journal, Move, Observation, Restart
 from elastream.engine.edges import sources
 from elastream.engine.measure.totals import Measurements, Scene
 from elastream.engine.messages import LaneReceipt
@@ -64,9 +64,10 @@ class _Plant:
         scene = Scene(self._state, {}, {}, slots=10**6, waits={})
         return self._intervals.pop(0).interval(scene, TICKS * TICK_S)
 
-    def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
+    def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:
         self.rescales += len(decisions)
         self._state.sizes |= {decision.operator: decision.after for decision in decisions}
+        return 0.0
 
     def place(self, moves: tuple[Move, ...]) -> None:
         raise AssertionError("no policy that is measured here moves replicas")

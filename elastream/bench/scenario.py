@@ -45,6 +45,8 @@ class Scenario:
     """Stop after this time; None: when all has been read, or a little later."""
     r_over: int | None = None
     """What a run sized for the peak needs; None: reckoned from the run."""
+    window_s: float | None = None
+    """Input and output are compared over windows of this length; None: over intervals, which scenarios may differ in."""
     payload: str | None = None
     database: str | None = None
     service_ms: float | None = None
@@ -66,6 +68,8 @@ class Scenario:
         self.guards()
         if self.r_over is not None and self.r_over < 1:
             raise SettingError(f"r_over must be 1 or more, got {self.r_over}")
+        if self.window_s is not None and not self.window_s > 0:
+            raise SettingError(f"window_s must be more than 0, got {self.window_s}")
         if self.seconds is not None and not self.seconds > 0:
             raise SettingError(f"seconds must be more than 0, got {self.seconds}")
         if self.workload is None and (self.speed, self.scale, self.spikes) != (1.0, 1.0, ()):
@@ -96,6 +100,7 @@ class Scenario:
             self,
             speed=self.speed / times,
             td_s=self.td_s * times,
+            window_s=None if self.window_s is None else self.window_s * times,
             service_ms=None if self.service_ms is None else self.service_ms * times,
         )
 

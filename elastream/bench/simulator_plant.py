@@ -12,7 +12,9 @@ from elastream.bench.scenario import Scenario
 from elastream.control import Policy
 from elastream.errors import SettingError
 from elastream.policies import make_policy
+from elastream.policies.model_library import remember
 from elastream.scoring import write_report
+from elastream.settings import RESTART_S
 from elastream.simulator.cluster import Cluster
 from elastream.simulator.engine_works import EngineTurns
 from elastream.simulator.events import Events
@@ -59,7 +61,7 @@ class SimulatorPlant:
         if not self._cluster.nodes:
             self._cluster = replace(self._cluster, nodes=(Node(profile.machine.cores),))
         if self._cluster.restart_s is None:
-            self._cluster = replace(self._cluster, restart_s=profile.machine.restart_s)
+            self._cluster = replace(self._cluster, restart_s=RESTART_S)
         self._fidelity = FIDELITIES[fidelity]
 
     def seconds(self, scenario: Scenario) -> float:
@@ -69,12 +71,20 @@ class SimulatorPlant:
 
     def run(self, scenario: Scenario, folder: Path, progress: "Progress") -> None:
         done = self.simulate(scenario)
+        done.record.window_s = scenario.window_s
         write_report(done.record, done.events, folder, scenario.r_over)
 
-    def simulate(self, scenario: Scenario, on_progress: Callable[[float], None] = lambda now_s: None) -> Simulated:
+    def simulate(
+        self,
+        scenario: Scenario,
+        on_progress: Callable[[float], None] = lambda now_s: None,
+        models: str | None = None,
+    ) -> Simulated:
+        """`models`: a directory in which a policy that learns finds and keeps its models."""
         model, arrivals = self._model(scenario)
         policy = make_policy(scenario.policy)
         tell(policy, arrivals)
+        keep = remember(policy, model.graph.name, [models]) if models else None
         settings = scenario.settings()
         return simulate(
             model,
@@ -88,6 +98,7 @@ class SimulatorPlant:
             cluster=self._cluster,
             fidelity=self._fidelity,
             on_progress=on_progress,
+            on_entry=keep or (lambda entry: None),
         )
 
     def _model(self, scenario: Scenario) -> tuple[Model, tuple[Arrivals, ...]]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from elastream.apps import BUILT_IN
 from elastream.apps.load import load_app
-from elastream.bench.restarting import restart_as_asked
 from elastream.bench.runner import Progress
 from elastream.bench.scenario import Scenario
 from elastream.engine import Handle, run, session
@@ -62,8 +61,8 @@ class SparkPlant:
                 guards=scenario.guards(),
                 settings=scenario.settings(),
             )
-            handle.on_decision(restart_as_asked(handle))
             recorder = Recorder(handle)
+            recorder.record.window_s = scenario.window_s
             limit_s = scenario.seconds or _input_s(scenario, graph) + DRAIN_S
             try:
                 self._watch(handle, recorder.record, lambda elapsed: elapsed < limit_s, progress)

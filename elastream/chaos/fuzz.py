@@ -27,7 +27,7 @@ from elastream.lanes.records import MAGIC, pack, records
 from elastream.lanes.sealed import seal_body
 from elastream.lanes.segment_files import SegmentReader, SegmentWriter
 from elastream.policies import make_policy
-from elastream.scoring.curve_file import read_curve
+from elastream.scoring.curve_file import read_curves
 from elastream.simulator.cluster import load_cluster
 from elastream.simulator.profile import load_profile
 from elastream.testing import observation, operator, source
@@ -251,7 +251,7 @@ def _written_by_people(folder: Path) -> dict[str, Target]:
         "profile": Target(profile[:100_000], by_path(load_profile, ".json")),
         "trace": Target(b"t_seconds,events\n0,5\n1,7\n2,9\n3,1\n", by_path(from_csv, ".csv")),
         "curve": Target(
-            b"t_s,input,queued\n0,5,1\n1,7,2\n2,9,3\n", by_path(lambda path: read_curve(Path(path)), ".csv")
+            b"t_s,input,queued\n0,5,1\n1,7,2\n2,9,3\n", by_path(lambda path: read_curves(Path(path)), ".csv")
         ),
         "payload of names": Target(b"host,x\nexample.org,1\nexample.net,2\n", by_path(read_names, ".csv")),
         "payload of tweets": Target(

@@ -192,12 +192,18 @@ def _measure(
 
 def _decisions(args: argparse.Namespace) -> int:
     from elastream.bench.decisions import bench_decisions, decision_table
+    from elastream.bench.overhead import bench_overhead, overhead_table
 
     times = bench_decisions(args.policy)
+    learning = bench_overhead() if args.policy.partition(":")[0] == "autrascale" else []
     if args.json:
-        sys.stdout.write(json.dumps([vars(time) for time in times]) + "\n")
+        document = [vars(time) for time in times]
+        sys.stdout.write(json.dumps(document + [vars(overhead) for overhead in learning]) + "\n")
     else:
-        plain_console(soft_wrap=False).print(Markdown(decision_table(times)))
+        console = plain_console(soft_wrap=False)
+        console.print(Markdown(decision_table(times)))
+        if learning:
+            console.print(Markdown(overhead_table(learning)))
     return 0 if all(time.met for time in times) else 1
 
 

@@ -8,13 +8,14 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from elastream.control import Observation
+from elastream.control import Observation, load_of
+from elastream.control.load import LevelLoad, lane_ratios
 from elastream.engine import Handle
 from elastream.scoring import Record
 
 LINE_EVERY_S = 5.0
 REDRAW_S = 0.25
-STYLES = {"rescale": "cyan", "redirect": "magenta", "move": "blue", "veto": "dim", "error": "red"}
+STYLES = {"warning": "yellow", "rescale": "cyan", "redirect": "magenta", "move": "blue", "veto": "dim", "error": "red"}
 
 
 def watch(
@@ -91,7 +92,7 @@ def view(seen: Observation, record: Record) -> RenderableType:
         (record.name, "bold"),
         f"   {record.policy}   tick {seen.tick} ({tick_ms:.0f} ms)   in {_per_second(seen.entered, seen)}/s   "
         f"out {_per_second(seen.finished, seen)}/s   queued {seen.queued}   dropped {seen.dropped}   "
-        f"latency {seen.latency_mean_s * 1e3:.0f} ms, p95 {seen.latency_p95_s * 1e3:.0f} ms",
+        f"latency {seen.latency_mean_s * 1e3:.0f} ms, p95 {seen.latency_p95_s * 1e3:.0f} ms{_balance(seen)}",
     )
     table = Table(expand=True, pad_edge=False)
     for column, where in (
@@ -102,6 +103,8 @@ def view(seen: Observation, record: Record) -> RenderableType:
         ("out/s", "right"),
         ("service ms", "right"),
         ("busy", "right"),
+        ("load", "right"),
+        ("lb", "right"),
     ):
         table.add_column(column, justify=where)  # type: ignore[arg-type]
     for name, operator in seen.operators.items():
@@ -116,6 +119,7 @@ def view(seen: Observation, record: Record) -> RenderableType:
             _per_second(operator.processed, seen),
             f"{operator.service_seconds * 1e3:.2f}",
             f"{min(busy, 1.0):.0%}",
+            *_load(LevelLoad(tuple(lane_ratios(operator)))),
         )
     if record.remarks:
         said = list(record.remarks)[-6:]
@@ -128,6 +132,19 @@ def view(seen: Observation, record: Record) -> RenderableType:
         for t_s, kind, words in said
     ]
     return Group(title, table, *lines)
+
+
+def _balance(seen: Observation) -> str:
+    """Of hosts and machines, where there are several."""
+    load = load_of(seen)
+    levels = {"hosts": load.hosts, "machines": load.machines}
+    found = [f"{name} {level.lb:.2f}" for name, level in levels.items() if len(level.ratios) > 1]
+    return f"   lb of {', '.join(found)}" if found else ""
+
+
+def _load(level: LevelLoad) -> tuple[str, str]:
+    """How full the fullest queue is, and how uneven all are."""
+    return (f"{level.most:.2f}", f"{level.lb:.2f}") if level.ratios else ("", "")
 
 
 def _per_second(count: int, seen: Observation) -> str:

@@ -15,6 +15,7 @@ COMMANDS = {
     "letters": "the tuples on which operators raised: look, take them away, or send them again",
     "state": "what keyed operators remember: an overview, one key, or all of it as Parquet",
     "readers": "who reads the outputs of a base, and how far each has come",
+    "models": "what AuTraScale has learned of applications: list, show, remove",
     "score": "the papers' metrics and the adaptability index of a run, or of any system's CSV",
     "trace": "list the traces, or draw what arrives when",
     "replay": "what another policy would have decided in a run that is over",

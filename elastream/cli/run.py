@@ -54,6 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_app_arguments(parser)
     parser.add_argument("--policy", metavar="NAME[:KEY=N,...]", help=f"who decides the replicas: {', '.join(POLICIES)}")
+    parser.add_argument(
+        "--models", metavar="DIR", help="where policies that learn keep models for other runs: see elastream models"
+    )
     parser.add_argument("--td", type=float, default=5.0, metavar="S", help="the policy decides this often")
     parser.add_argument("--slots", type=int, help="the most replicas of all operators together")
     parser.add_argument(
@@ -82,7 +85,7 @@ def main(args: argparse.Namespace) -> int:
     if args.trace is None and (args.speed != 1.0 or args.scale != 1.0 or args.spike):
         raise SettingError("--speed, --scale and --spike change a trace; name one with --trace")
     if args.policy is None:
-        for option in ("slots", "cooldown", "largest_step", "dry_run"):
+        for option in ("slots", "cooldown", "largest_step", "dry_run", "models"):
             if getattr(args, option):
                 raise SettingError(f"--{option.replace('_', '-')} needs a policy; name one with --policy")
     else:
@@ -102,6 +105,7 @@ def main(args: argparse.Namespace) -> int:
         policy=args.policy,
         td_s=args.td,
         guards=guards,
+        models=args.models,
         base=args.base,
         master=args.master,
         seconds=args.seconds,
@@ -140,6 +144,7 @@ def run_and_report(
     policy: str | None = None,
     td_s: float = 5.0,
     guards: Guards | None = None,
+    models: str | None = None,
     base: str | None,
     master: str | None,
     seconds: float | None,
@@ -149,7 +154,7 @@ def run_and_report(
     """Run to the end, to the time limit or to Ctrl-C; the report is written in every case."""
     console.print(str(graph), highlight=False)
     console.print("starting Spark ...", highlight=False)
-    handle = run(graph, base, master=master, settings=settings, policy=policy, td_s=td_s, guards=guards)
+    handle = run(graph, base, master=master, settings=settings, policy=policy, td_s=td_s, guards=guards, models=models)
     recorder = Recorder(handle)
     handle.await_begin()
     if handle.timed:

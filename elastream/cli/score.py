@@ -11,15 +11,18 @@ from rich.table import Table
 
 from elastream.cli.console import plain_console
 from elastream.errors import SettingError
-from elastream.scoring.adaptability import ADAPTS_WELL, Curve, adaptability
-from elastream.scoring.curve_file import read_curve
+from elastream.scoring.adaptability import Curve, adaptability
+from elastream.scoring.curve_file import read_curves
 from elastream.scoring.files import SERIES, read_record
-from elastream.scoring.score import adaptability_json, rounded, run_curve, score
+from elastream.scoring.page_words import index_words
+from elastream.scoring.score import Span, both_indices, rounded, run_curve, score
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", metavar="FILE", help="a report's directory, its series.parquet, or a CSV with t_s,input,queued"
+        "file",
+        metavar="FILE",
+        help="a report's directory, its series.parquet, or a CSV with t_s,input,queued[,waiting]",
     )
     parser.add_argument(
         "--r-over", type=int, metavar="N", help="replicas of a run sized for the peak; default: reckoned"
@@ -35,11 +38,11 @@ def main(args: argparse.Namespace) -> int:
         raise SettingError(f"{args.file}: no such file; name a report's directory, a series.parquet or a CSV")
     if args.r_over is not None and args.r_over < 1:
         raise SettingError(f"--r-over must be 1 or more, got {args.r_over}")
-    document, curve = _of_csv(path) if path.suffix.lower() == ".csv" else _of_run(path, args.r_over)
+    document, curve, injected = _of_csv(path) if path.suffix.lower() == ".csv" else _of_run(path, args.r_over)
     if args.png and curve is not None:
         from elastream.scoring.adaptability_plot import draw_adaptability
 
-        draw_adaptability(document["name"], curve, adaptability(curve), Path(args.png))
+        draw_adaptability(document["name"], curve, adaptability(curve, injected), Path(args.png))
     if args.json:
         sys.stdout.write(json.dumps(document) + "\n")
     else:
@@ -47,12 +50,16 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _of_csv(path: Path) -> tuple[dict[str, Any], Curve]:
-    curve = read_curve(path)
-    return {"name": path.name, "ai_sps": rounded(adaptability_json(adaptability(curve)))}, curve
+Scored = tuple[dict[str, Any], Curve | None, tuple[Span, ...]]
+"""The numbers, the curve of what is queued, and the spikes that were put onto the input."""
 
 
-def _of_run(path: Path, r_over: int | None) -> tuple[dict[str, Any], Curve | None]:
+def _of_csv(path: Path) -> Scored:
+    queued, waiting = read_curves(path)
+    return {"name": path.name, **rounded(both_indices(queued, waiting))}, queued, ()
+
+
+def _of_run(path: Path, r_over: int | None) -> Scored:
     """What only the run itself knew (events, latencies, decisions) is in the report beside the series."""
     record, latencies = read_record(path)
     document = {"name": record.name, "policy": record.policy}
@@ -61,7 +68,7 @@ def _of_run(path: Path, r_over: int | None) -> tuple[dict[str, Any], Curve | Non
         kept = json.loads(beside.read_text(encoding="utf-8"))
         names = ("events", "latency_ms", "processed_ratio", "rescales", "rescale_pause_ms", "load")
         document |= {name: kept[name] for name in names if name in kept}
-    return {**document, **score(record, latencies, r_over)}, run_curve(record)
+    return {**document, **score(record, latencies, r_over)}, run_curve(record), record.spikes
 
 
 def _print(document: dict[str, Any], console: Console) -> None:
@@ -72,19 +79,19 @@ def _print(document: dict[str, Any], console: Console) -> None:
         table.add_row(name, value)
     console.print(table)
     ai_sps = document["ai_sps"]
-    if ai_sps["index"] is None:
-        console.print(f"no adaptability index: {ai_sps['reason']}")
+    for line in index_words(ai_sps, document["ai_sps_busy"]):
+        console.print(line)
+    if not ai_sps["spikes"]:
         return
-    spikes = Table(
-        title=f"AI-SPS {ai_sps['index']:.3f} of 9: {'adapts well' if ai_sps['index'] >= ADAPTS_WELL else f'below {ADAPTS_WELL:g}, it does not adapt well'}"
-    )
+    spikes = Table(title="spikes")
     for column in ("spike", "from s", "to s", "minimum s", "stable s", "K_s", "τ s", "index"):
         spikes.add_column(column, justify="right")
     for number, spike in enumerate(ai_sps["spikes"], 1):
         times = [f"{spike[name]:.1f}" for name in ("onset_s", "end_s", "minimum_s")]
+        index = spike["not_judged"] or f"{spike['index']:.3f}"
         stable = f"{spike['stable_s']:.1f}" if spike["settled"] else "never"
         tau = f"{spike['tau_s']:.1f}" if spike["settled"] else f"> {spike['tau_s']:.1f}"
-        spikes.add_row(str(number), *times, stable, f"{spike['k_s']:.4f}", tau, f"{spike['index']:.3f}")
+        spikes.add_row(str(number), *times, stable, f"{spike['k_s']:.4f}", tau, index)
     console.print(spikes)
 
 

@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy", default="psps", metavar="NAME[:KEY=N,...]", help=f"who decides: {', '.join(POLICIES)}"
     )
+    parser.add_argument("--models", metavar="DIR", help="where policies that learn keep models for other runs")
     parser.add_argument("--td", type=float, default=5.0, metavar="S", help="the policy decides this often")
     parser.add_argument("--slots", type=int, help="the most replicas of all operators together")
     parser.add_argument(
@@ -54,7 +55,7 @@ def main(args: argparse.Namespace) -> int:
     plant = simulator(args)
     with Progress(console=console, transient=True, disable=args.json) as progress:
         task = progress.add_task("simulated seconds", total=None)
-        done = plant.simulate(scenario, lambda now_s: progress.update(task, completed=now_s))
+        done = plant.simulate(scenario, lambda now_s: progress.update(task, completed=now_s), args.models)
     folder = Path(args.report or tempfile.mkdtemp(prefix="elastream-report-"))
     report = write_report(done.record, done.events, folder)
     if args.json:

@@ -45,3 +45,11 @@ def print_summary(report: dict[str, Any], console: Console) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if usage := report["usage"]:
+        console.print(
+            f"CPU {usage['cpu_s']:.1f} s, {usage['cores']:.2f} cores in the mean; memory {usage['memory_mb']:.0f} MB at most",
+            highlight=False,
+            soft_wrap=True,
+        )
+    for words in report["warnings"]:
+        console.print(f"warning: {words}", highlight=False, soft_wrap=True)

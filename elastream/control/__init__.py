@@ -9,7 +9,7 @@ from elastream.control.load import Load, load_of
 from elastream.control.loop import ControlLoop, checked_td
 from elastream.control.observation import HostObservation, Observation, OperatorObservation, ReplicaObservation
 from elastream.control.plant import Plant
-from elastream.control.proposal import Decision, Home, Move, Policy, Proposal, Want
+from elastream.control.proposal import Decision, Home, Move, Policy, Proposal, Restart, Want
 from elastream.control.redirected import Redirected
 from elastream.control.state_moved import StateMoved
 
@@ -30,6 +30,7 @@ __all__ = [
     "Proposal",
     "Redirected",
     "ReplicaObservation",
+    "Restart",
     "StateMoved",
     "Want",
     "checked_td",

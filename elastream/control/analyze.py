@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass
 
 from elastream.control.observation import Observation
-from elastream.control.proposal import Home, Policy, Proposal, Want
+from elastream.control.proposal import Home, Policy, Proposal, Restart, Want
 
 PATIENCE_S = 0.05
 """How long the stream waits for an answer; most take a thousandth of it. A later one is taken up at a later tick."""
@@ -36,8 +36,8 @@ def _nonsense(proposal: object, observation: Observation) -> str | None:
     """What is wrong with an answer, if anything is."""
     if not isinstance(proposal, Proposal) or not isinstance(proposal.wants, tuple):
         return f"expected a Proposal with a tuple of wants, got {type(proposal).__name__}"
-    if not isinstance(proposal.restart, bool):
-        return f"expected restart to be True or False, got {type(proposal.restart).__name__}"
+    if not isinstance(proposal.restart, Restart):
+        return f"expected restart to be Restart.NO, PAUSES or LOSES, got {type(proposal.restart).__name__}"
     known = {operator.operator for operator in observation.scalable()}
     seen: set[str] = set()
     for want in proposal.wants:

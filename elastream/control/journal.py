@@ -47,6 +47,8 @@ class JournalEntry:
     """Those that disposed."""
     moves: tuple[Move, ...] = ()
     """Replicas that were given another host."""
+    warning: str | None = None
+    """Said once, in the first interval in which it holds: something is set so that no policy can do well."""
 
     def to_json(self) -> dict[str, Any]:
         return vars(self) | {

@@ -12,6 +12,7 @@ from elastream.control.observation import Observation
 from elastream.control.plan import plan, plan_moves
 from elastream.control.plant import Plant
 from elastream.control.proposal import Decision, Move, Policy
+from elastream.control.way import too_short
 from elastream.errors import SettingError
 
 log = logging.getLogger("elastream.control")
@@ -43,6 +44,8 @@ class ControlLoop:
         self._journal = journal
         self._clock = clock
         self._monitor = Monitor(plant, checked_td(td_s))
+        self._td_s = td_s
+        self._warned = False
         self._analyst = Analyst(policy, td_s, patience_s)
         self._seen: Observation | None = None
         self._ended_s = 0.0
@@ -78,8 +81,11 @@ class ControlLoop:
         else:
             decisions = plan(observation, analysis.proposal, self._guards, self._rescaled_s)
             moves = plan_moves(observation, analysis.proposal, self._guards)
-            for rescale in execute(self._plant, decisions, bool(analysis.proposal.restart), moves):
+            rescales, still_s = execute(self._plant, decisions, analysis.proposal.restart, moves)
+            for rescale in rescales:
                 self._rescaled_s[rescale.operator] = observation.ended_s
+            if still_s:
+                self._monitor.begin_again(self._clock() + still_s)
         self._number += 1
         thought_ms = round((self._clock() - self._ended_s) * 1e3, 3)
         entry = JournalEntry(
@@ -92,6 +98,7 @@ class ControlLoop:
             thought_ms,
             self._guards,
             moves,
+            self._warning(observation),
         )
         self._write(entry)
         try:
@@ -100,6 +107,14 @@ class ControlLoop:
         except Exception:
             log.exception("a listener to decisions raised; the stream goes on")
         return entry
+
+    def _warning(self, observation: Observation) -> str | None:
+        """Once."""
+        warning = None if self._warned else too_short(self._td_s, observation)
+        if warning is not None:
+            self._warned = True
+            log.warning("%s", warning)
+        return warning
 
     def _write(self, entry: JournalEntry) -> None:
         if self._journal is not None:

@@ -11,10 +11,17 @@ class Monitor:
         self._plant = plant
         self._td_s = td_s
         self._began_s: float | None = None
+        self._begins_s = 0.0
+
+    def begin_again(self, at_s: float) -> None:
+        """The plant stands still until then: that is in no observation, and the next interval begins after it."""
+        self._began_s, self._begins_s = None, at_s
 
     def look(self, now_s: float) -> Observation | None:
         """The observation of the interval that has just ended; None while it goes on."""
         if self._began_s is None:
+            if now_s < self._begins_s:
+                return None
             self._began_s = now_s
             self._plant.observe()
             return None

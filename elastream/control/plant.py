@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from elastream.control.observation import Observation
-from elastream.control.proposal import Decision, Move
+from elastream.control.proposal import Decision, Move, Restart
 
 
 class Plant(Protocol):
@@ -13,8 +13,11 @@ class Plant(Protocol):
         """Everything since the last time this was asked."""
         ...
 
-    def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
-        """Bring these operators to the sizes decided, from the next tick on; with `restart`, by one that loses queues."""
+    def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:
+        """Bring these operators to the sizes decided, from the next tick on, or by a restart as other systems have it.
+
+        Gives for how many seconds from now on, by its clock, it stands still. The next interval begins after that.
+        """
         ...
 
     def place(self, moves: tuple[Move, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Protocol
 
 from elastream.control.observation import Observation
@@ -17,6 +18,16 @@ class Want:
     reason: str
     need: float | None = None
     """The number before it was rounded up to whole replicas, where the policy knows one."""
+
+
+class Restart(StrEnum):
+    """Whether the policy's system can only change its size by a restart."""
+
+    NO = "no"
+    PAUSES = "pauses"
+    """Everything stands still for a while; nothing is lost."""
+    LOSES = "loses"
+    """Everything stands still for a while, and what is queued is lost."""
 
 
 @dataclass(frozen=True)
@@ -34,24 +45,23 @@ class Proposal:
     """What a policy wants. Operators it does not name stay as they are."""
 
     wants: tuple[Want, ...] = ()
-    restart: bool = False
-    """The policy's system can only change its size by a restart, and what is queued then is lost."""
+    restart: Restart = Restart.NO
     homes: tuple[Home, ...] = ()
     """Replicas that shall live in a certain host. Those it does not name live where the plant puts them."""
 
     def to_json(self) -> dict[str, Any]:
-        return vars(self) | {
+        return {
             "wants": [vars(want) for want in self.wants],
+            "restart": self.restart.value,
             "homes": [vars(home) for home in self.homes],
         }
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Proposal:
-        return cls(
-            tuple(Want(**want) for want in document["wants"]),
-            document["restart"],
-            tuple(Home(**home) for home in document.get("homes", ())),
-        )
+        wants, restart = tuple(Want(**want) for want in document["wants"]), document["restart"]
+        # Journals of 0.1 knew one kind of restart.
+        known = {True: Restart.LOSES, False: Restart.NO}.get(restart) if isinstance(restart, bool) else None
+        return cls(wants, known or Restart(restart), tuple(Home(**home) for home in document.get("homes", ())))
 
 
 class Policy(Protocol):

@@ -28,6 +28,7 @@ from elastream.errors import SettingError
 from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
 from elastream.policies import make_policy
+from elastream.policies.model_library import remember
 from elastream.settings import Settings
 from elastream.state.columns import KeyedColumns
 from elastream.topology import Graph
@@ -47,6 +48,8 @@ class Plan:
     guards: Guards = field(default_factory=Guards)
     benchmark_s: float = 2.0
     discard: tuple[str, ...] = ()
+    models: str | None = None
+    """Where models of policies that learn are kept, besides the base."""
 
     def __post_init__(self) -> None:
         checked_td(self.td_s)
@@ -172,13 +175,16 @@ def assemble(
         observer.redirections = lambda: turns.redirector.records
         if policy is not None:
             observer.control = ControlLoop(
-                EnginePlant(observer, life.resize, turns.mover.place),
+                EnginePlant(observer, life.resize, turns.mover.place, turns.stand_still, settings.restart_s),
                 policy,
                 td_s=plan.td_s,
                 guards=plan.guards,
                 journal=Journal(store),
                 clock=clock.wall_s,
             )
+            keep_models = remember(policy, graph.name, [store.uri, *([plan.models] if plan.models else [])])
+            if keep_models is not None:
+                observer.control.on_decision.append(keep_models)
         start_hosts(program)
         threading.Thread(target=loop.run, name="elastream-ticks", daemon=True).start()
         if connected is not None:

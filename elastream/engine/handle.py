@@ -136,6 +136,10 @@ class RunHandle:
         """The last `seconds`."""
         return self._run.observer.over(seconds)
 
+    def unread(self, wall_s: float) -> dict[str, int]:
+        """Per replay, the tuples that are due at this time and not read yet. For listeners to ticks."""
+        return self._run.planner.replays.unread(wall_s)
+
     def overdue(self, seconds: float = 10.0) -> list[Overdue]:
         """The works that have been under way for longer than this."""
         now = self._run.life.now()

@@ -34,6 +34,7 @@ def run(
     benchmark_s: float = 2.0,
     checkpoint: str | None = None,
     discard: tuple[str, ...] = (),
+    models: str | None = None,
 ) -> Handle:
     """Start a topology. `base` is the directory in which its tuples wait; the same base goes on where it was.
 
@@ -42,8 +43,9 @@ def run(
 
     With a `policy`, a name or an object, the replicas are decided every `td_s` seconds, within the `guards`; before the
     stream flows, its operators are timed for `benchmark_s` seconds. Without one they stay until `handle.scale` is called.
+    `models` is a directory in which policies that learn keep their models for other runs; the base has them, too.
     """
-    plan = Plan(settings or Settings(), policy, td_s, guards or Guards(), benchmark_s, discard)
+    plan = Plan(settings or Settings(), policy, td_s, guards or Guards(), benchmark_s, discard, models)
     graph = topology.build() if isinstance(topology, Topology) else topology
     store = _store(base, spark, master)
     if spark is not None:

@@ -96,6 +96,11 @@ class StateLog:
             if change.number >= number and not wanted.isdisjoint(found):
                 yield change
 
+    def has_since(self, group: int, number: int) -> bool:
+        """True when every change of a group from a number on is kept: who knows what was before needs no whole."""
+        first = self.changes[0].number if self.changes else self.next_number
+        return number >= first or self.last_change(group) < number
+
     def rows_since(self, number: int) -> int:
         """Of the changes from a number on."""
         return sum(change.slice.rows for change in reversed(self.changes) if change.number >= number)

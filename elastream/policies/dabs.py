@@ -9,7 +9,7 @@ from collections import deque
 
 import numpy as np
 
-from elastream.control import Observation, OperatorObservation, Proposal, Want
+from elastream.control import Observation, OperatorObservation, Proposal, Restart, Want
 from elastream.errors import SettingError
 from elastream.policies.psps import whole
 
@@ -31,7 +31,7 @@ class Dabs:
     def propose(self, observation: Observation) -> Proposal:
         wants = (self._want(operator, observation.seconds) for operator in observation.scalable())
         changed = tuple(want for want in wants if want is not None)
-        return Proposal(changed, restart=True)
+        return Proposal(changed, Restart.LOSES)
 
     def _want(self, operator: OperatorObservation, seconds: float) -> Want | None:
         if not seconds or not operator.service_seconds:

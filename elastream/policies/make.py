@@ -6,8 +6,12 @@ from difflib import get_close_matches
 
 from elastream.control import Policy
 from elastream.errors import SettingError
+from elastream.policies.autrascale import AuTraScale
+from elastream.policies.cardellini import Cardellini
 from elastream.policies.dabs import Dabs
+from elastream.policies.drs import Drs
 from elastream.policies.ds2 import Ds2
+from elastream.policies.hidalgo import Hidalgo
 from elastream.policies.markov import Markov
 from elastream.policies.oracle import Oracle
 from elastream.policies.psps import Psps
@@ -18,9 +22,13 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "psps": Psps,
     "static": Static,
     "dabs": Dabs,
+    "hidalgo": Hidalgo,
+    "cardellini": Cardellini,
     "threshold": Threshold,
     "markov": Markov,
     "ds2": Ds2,
+    "drs": Drs,
+    "autrascale": AuTraScale,
     "oracle": Oracle,
 }
 

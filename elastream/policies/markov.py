@@ -7,12 +7,16 @@ state that the chain is most likely to be in after `ahead` intervals decides, be
 from collections import deque
 
 import numpy as np
+import numpy.typing as npt
 
 from elastream.control import Observation, Proposal, Want
 from elastream.errors import SettingError
 from elastream.policies.threshold import utilisation
 
 STATES = ("underloaded", "stable", "overloaded")
+UNDERLOADED, STABLE, OVERLOADED = range(3)
+
+Floats = npt.NDArray[np.float64]
 
 
 class Markov:
@@ -35,12 +39,12 @@ class Markov:
             rho = utilisation(operator, observation.seconds)
             if rho is None:
                 continue
-            state = 2 if rho > self._high else 0 if rho < self._low else 1
+            state = state_of(rho, self._low, self._high)
             seen = self._seen.setdefault(operator.operator, deque(maxlen=self._history))
             seen.append(state)
             ahead = forecast(seen, self._ahead)
             likeliest = int(np.argmax(ahead))
-            size = max(1, operator.replicas + likeliest - 1)
+            size = max(1, operator.replicas + likeliest - STABLE)
             reason = (
                 f"{STATES[state]} now (utilisation {rho:.2f}), {STATES[likeliest]} in {self._ahead} intervals with "
                 f"probability {ahead[likeliest]:.2f}"
@@ -49,17 +53,38 @@ class Markov:
         return Proposal(tuple(wants))
 
 
-def forecast(states: deque[int], ahead: int) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def state_of(rho: float, low: float, high: float) -> int:
+    return OVERLOADED if rho > high else UNDERLOADED if rho < low else STABLE
+
+
+def forecast(states: deque[int], ahead: int) -> Floats:
     """The probability of each state after `ahead` steps from the last one, by the steps seen so far.
 
     A state that was never left stays: that is all that is known of it.
     """
-    steps = np.zeros((3, 3))
-    seen = list(states)
-    np.add.at(steps, (seen[:-1], seen[1:]), 1.0)
-    unseen = steps.sum(axis=1) == 0
-    steps[unseen] = np.eye(3)[unseen]
-    chain = steps / steps.sum(axis=1, keepdims=True)
     now = np.zeros(3)
-    now[seen[-1]] = 1.0
-    return np.asarray(now @ np.linalg.matrix_power(chain, ahead))
+    now[states[-1]] = 1.0
+    return np.asarray(now @ np.linalg.matrix_power(_chain(states, np.eye(3)), ahead))
+
+
+def stationary(states: deque[int]) -> Floats:
+    """The share of time that the chain of these states spends in each of them, in the long run.
+
+    A state that was never left, because it is the last one, goes on to the others as often as they were seen. The mean over
+    many steps is taken, so that a chain that goes to and fro has shares, too.
+    """
+    shares = np.bincount(list(states), minlength=3) / len(states)
+    power, mean = _chain(states, np.tile(shares, (3, 1))), np.eye(3)
+    for _ in range(20):
+        # The mean of the first 2n powers from the mean of the first n.
+        mean, power = (mean + mean @ power) / 2, power @ power
+    return np.asarray(shares @ mean)
+
+
+def _chain(states: deque[int], unknown: Floats) -> Floats:
+    """The transition matrix of the steps seen; `unknown` has the rows of states that were never left."""
+    steps, seen = np.zeros((3, 3)), list(states)
+    np.add.at(steps, (seen[:-1], seen[1:]), 1.0)
+    never = steps.sum(axis=1) == 0
+    steps[never] = unknown[never]
+    return np.asarray(steps / steps.sum(axis=1, keepdims=True))

@@ -2,9 +2,11 @@
 
 A curve enters: the input, and the inverse of what is queued. After a spike the inverse queue falls to a minimum and climbs
 to a new stable state. K_s says how near this is to the one before the spike, tau how long the climb took; the index puts
-both on a scale from 0 to 9, on which 6 and more means that the system adapts well. docs/decisions/012 defines the rest.
+both on a scale from 0 to 9, on which 6 and more means that the system adapts well. With phi fixed at 15 degrees, as in the
+paper, nothing can have more than `CEILING`. docs/decisions/012 defines the rest.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,6 +22,8 @@ STATE_S = 2.0
 """A stable state is a mean over this time."""
 PHI_DEGREES = 15.0
 ADAPTS_WELL = 6.0
+ONE_TUPLE = 1.5
+"""A mean queue below this is one tuple: one more would halve K_s."""
 
 _STATE = round(STATE_S / STEP_S)
 _LASTS_IN_SPIKE, _LASTS_AFTER = 5 * _STATE, 15 * _STATE
@@ -31,6 +35,14 @@ _ARRIVED = 0.01
 """The climb is over when this share of it is left."""
 _SMOOTH = 5
 """Steps over which a curve is smoothed whose noise would hide the end of the climb."""
+
+
+def index_of(k_s: float, tau_s: float, phi: float = PHI_DEGREES) -> float:
+    """Equation 3, kept on its scale."""
+    return min(9.0, max(0.0, 3.751 * k_s - 0.137 * tau_s + 0.099 * phi + 1.631))
+
+
+CEILING = round(index_of(1.0, 0.0), 3)
 
 
 @dataclass(frozen=True)
@@ -51,21 +63,26 @@ class Recovery:
     end_s: float
     """Where the input is back to normal; the end of the curve if it never is."""
     first_level: float
-    """The inverse queue in the two seconds before the spike."""
+    """The inverse of the mean queue in the two seconds before the spike."""
     minimum_s: float
     minimum_level: float
     stable_s: float
     stable_level: float
     k_s: float
     tau_s: float
-    index: float
+    index: float | None
+    """None if the spike is not judged."""
     settled: bool
     """False if the curve ends before a new stable state: tau is then as long as was seen, and it was longer."""
+    injected: bool = False
+    """Somebody put the spike onto the input; else it was found there."""
+    not_judged: str = ""
+    """Why it says nothing of the system; empty if it is judged."""
 
 
 @dataclass(frozen=True)
 class Adaptability:
-    """The index of a run: of the mean K_s and the mean tau of its spikes."""
+    """The index of a run: of the mean K_s and the mean tau of the spikes that are judged."""
 
     index: float | None
     k_s: float | None
@@ -74,11 +91,8 @@ class Adaptability:
     reason: str = ""
     """Why there is no index."""
     phi: float = PHI_DEGREES
-
-
-def index_of(k_s: float, tau_s: float, phi: float = PHI_DEGREES) -> float:
-    """Equation 3, kept on its scale."""
-    return min(9.0, max(0.0, 3.751 * k_s - 0.137 * tau_s + 0.099 * phi + 1.631))
+    ceiling: float = CEILING
+    """The index of a queue that no spike moves: there is no higher one with this phi."""
 
 
 def make_curve(t_s: Floats, events: Floats, queued: Floats) -> Curve:
@@ -93,54 +107,82 @@ def make_curve(t_s: Floats, events: Floats, queued: Floats) -> Curve:
     return Curve(grid[1:], np.diff(arrived) / STEP_S, 1 / np.maximum(np.interp(grid[1:], t_s, queued), 1.0))
 
 
-def adaptability(curve: Curve) -> Adaptability:
+def adaptability(curve: Curve, injected: Sequence[tuple[float, float]] = ()) -> Adaptability:
     """Every spike of the curve. Those whose recoveries overlap are one disturbance, judged from the first to the last.
 
-    Queues that run empty when nothing comes any more are no stable state: the curve ends with its input.
+    `injected` are the seconds from and to which spikes were put onto the input; they count whether they can be seen in it
+    or not. Queues that run empty when nothing comes any more are no stable state: the curve ends with its input.
     """
     came = np.flatnonzero(curve.input_per_s)
     last = int(came[-1]) + 1 if len(came) else 0
     curve = Curve(curve.t_s[:last], curve.input_per_s[:last], curve.inverse_queue[:last])
-    spikes = find_spikes(curve.input_per_s, STEP_S)
+    spikes = _all_spikes(curve, injected)
     if not spikes:
         return Adaptability(None, None, None, (), "the input has no spike: nothing to adapt to")
     recoveries: list[Recovery] = []
     begun: Spike | None = None
     for spike, following in pairwise([*spikes, None]):
         assert spike is not None
-        begun = Spike(begun.onset, spike.end) if begun else spike
+        begun = Spike(begun.onset, spike.end, begun.injected or spike.injected) if begun else spike
         recovery = _recovery(curve, begun, following.onset if following else len(curve.t_s))
         if recovery.settled or following is None:
             recoveries.append(recovery)
             begun = None
-    k_s = float(np.mean([recovery.k_s for recovery in recoveries]))
-    tau_s = float(np.mean([recovery.tau_s for recovery in recoveries]))
+    judged = [recovery for recovery in recoveries if not recovery.not_judged]
+    if not judged:
+        reasons = ", ".join(dict.fromkeys(recovery.not_judged for recovery in recoveries))
+        return Adaptability(None, None, None, tuple(recoveries), f"no spike that can be judged: {reasons}")
+    k_s = float(np.mean([recovery.k_s for recovery in judged]))
+    tau_s = float(np.mean([recovery.tau_s for recovery in judged]))
     return Adaptability(index_of(k_s, tau_s), k_s, tau_s, tuple(recoveries))
+
+
+def _all_spikes(curve: Curve, injected: Sequence[tuple[float, float]]) -> list[Spike]:
+    """Those that were put there, and those that are found beside them, in the order of time."""
+    known = []
+    for from_s, to_s in injected:
+        onset, end = (int(place) for place in np.searchsorted(curve.t_s, (from_s + 1e-6, to_s + 1e-6)))
+        # Without a state before it there is nothing to compare with.
+        if _STATE <= onset < len(curve.t_s):
+            known.append(Spike(onset, max(onset + 1, end), injected=True))
+    found = [
+        spike
+        for spike in find_spikes(curve.input_per_s, STEP_S)
+        if not any(spike.onset <= other.end and other.onset <= spike.end for other in known)
+    ]
+    return sorted([*known, *found], key=lambda spike: spike.onset)
 
 
 def _recovery(curve: Curve, spike: Spike, stop: int) -> Recovery:
     """`stop` is where the next spike begins."""
     level = curve.inverse_queue[:stop]
-    first = float(np.mean(level[max(0, spike.onset - _STATE) : spike.onset]))
-    lowest = _last_minimum(level, spike.onset, min(stop, spike.end + _STATE))
-    stable = _first_stable(level, lowest, spike.end)
-    while stable is not None:
-        # The queue may grow on after a pause: then the minimum is still to come.
-        lower = _last_minimum(level, spike.onset, min(stop, stable + _LASTS_IN_SPIKE))
-        if lower == lowest:
-            break
-        lowest, stable = lower, _first_stable(level, lower, spike.end)
-    settled = stable is not None
-    if stable is None:
-        lowest = _last_minimum(level, spike.onset, stop)
-        arrived = stop - 1
-        state = float(np.mean(level[max(lowest, stop - _STATE) :]))
-        # A queue that grows to the end has not begun to recover: all of the time since the spike counts.
-        steps = arrived - (lowest if lowest < stop - _STATE else spike.onset)
+    before = level[max(0, spike.onset - _STATE) : spike.onset]
+    first = _state(before)
+    lowest: int
+    stable: int | None
+    if np.min(level[spike.onset : spike.end + _STATE]) >= (1 - _SAME) * np.min(before):
+        # The queue does not move: it is where it was, all the time.
+        lowest = arrived = stable = spike.onset
+        state, steps = first, 0
     else:
-        arrived = _arrival(level, lowest, stable)
-        state = float(np.mean(level[arrived : arrived + _STATE]))
-        steps = arrived - lowest
+        lowest, stable = _minimum_and_stable(level, spike)
+        if stable is None:
+            arrived = stop - 1
+            state = _state(level[max(lowest, stop - _STATE) :])
+            # A queue that grows to the end has not begun to recover: all of the time since the spike counts.
+            steps = arrived - (lowest if lowest < stop - _STATE else spike.onset)
+        else:
+            arrived = _arrival(level, lowest, stable)
+            state = _state(level[arrived : arrived + _STATE])
+            steps = arrived - lowest
+    # Until here there was time to see it, whether the input came back or not.
+    seen = len(curve.t_s) - (spike.end if spike.end < len(curve.t_s) else spike.onset)
+    cut_off = seen < _LASTS_AFTER and (stable is None or (not steps and spike.end >= len(curve.t_s)))
+    not_judged = ""
+    if 1 / first < ONE_TUPLE:
+        not_judged = "no more than one tuple waited before the spike"
+    elif cut_off:
+        not_judged = "the run ends before the recovery"
     k_s, tau_s = min(1.0, state / first), steps * STEP_S
     return Recovery(
         onset_s=float(curve.t_s[spike.onset]),
@@ -152,9 +194,30 @@ def _recovery(curve: Curve, spike: Spike, stop: int) -> Recovery:
         stable_level=state,
         k_s=k_s,
         tau_s=tau_s,
-        index=index_of(k_s, tau_s),
-        settled=settled,
+        index=None if not_judged else index_of(k_s, tau_s),
+        settled=stable is not None,
+        injected=spike.injected,
+        not_judged=not_judged,
     )
+
+
+def _minimum_and_stable(level: Floats, spike: Spike) -> tuple[int, int | None]:
+    """Where the climb begins, and where it is over; None: it is not over when the curve is."""
+    stop = len(level)
+    lowest = _last_minimum(level, spike.onset, min(stop, spike.end + _STATE))
+    stable = _first_stable(level, lowest, spike.end)
+    while stable is not None:
+        # The queue may grow on after a pause: then the minimum is still to come.
+        lower = _last_minimum(level, spike.onset, min(stop, stable + _LASTS_IN_SPIKE))
+        if lower == lowest:
+            return lowest, stable
+        lowest, stable = lower, _first_stable(level, lower, spike.end)
+    return _last_minimum(level, spike.onset, stop), None
+
+
+def _state(level: Floats) -> float:
+    """The inverse of the mean queue, as the paper has it: the mean of the inverse is that of the shortest moments."""
+    return 1 / float(np.mean(1 / level))
 
 
 def _last_minimum(level: Floats, start: int, stop: int) -> int:

@@ -32,7 +32,7 @@ def draw_adaptability(name: str, curve: Curve, found: Adaptability, path: Path) 
         panels[0].set_title(found.reason, fontsize=9)
     for panel in panels[max(1, len(shown)) :]:
         panel.axis("off")
-    said = "no index" if found.index is None else f"AI-SPS {found.index:.2f}"
+    said = "no index" if found.index is None else f"AI-SPS {found.index:.2f} of at most {found.ceiling:g}"
     left_out = f", {len(found.recoveries) - len(shown)} more spikes" if len(found.recoveries) > len(shown) else ""
     figure.suptitle(f"{name}: {said}{left_out}")
     figure.savefig(path, dpi=110)
@@ -48,9 +48,8 @@ def _draw(panel: Axes, curve: Curve, recovery: Recovery) -> None:
     panel.plot([recovery.stable_s, stop], [recovery.stable_level] * 2, color="#d9730d", lw=2, label="stable state")
     panel.axhline(recovery.first_level, color="#888888", lw=0.8, ls=":")
     much = "" if recovery.settled else " or more"
-    panel.set_title(
-        f"$K_s$ {recovery.k_s:.3f}, $\\tau$ {recovery.tau_s:.1f} s{much}, index {recovery.index:.2f}", fontsize=10
-    )
+    index = f"not judged: {recovery.not_judged}" if recovery.index is None else f"index {recovery.index:.2f}"
+    panel.set_title(f"$K_s$ {recovery.k_s:.3f}, $\\tau$ {recovery.tau_s:.1f} s{much}, {index}", fontsize=10)
     panel.legend(loc="lower right", fontsize=7)
 
 

@@ -29,6 +29,8 @@ def write_record(record: Record, folder: Path) -> None:
         "sources": list(record.sources),
         "pools": record.pools,
         "interval_s": record.interval_s,
+        "window_s": record.window_s,
+        "spikes": record.spikes,
     }
     table = record.series.to_table().replace_schema_metadata({_ABOUT: json.dumps(about)})
     pq.write_table(table, folder / SERIES)
@@ -48,6 +50,8 @@ def read_record(path: Path) -> tuple[Record, list[LatencyPoint]]:
             pools=about["pools"],
             interval_s=about["interval_s"],
             policy=about["policy"],
+            window_s=about.get("window_s"),
+            spikes=tuple((from_s, to_s) for from_s, to_s in about.get("spikes", ())),
         )
         beside = path.parent / LATENCY
         points = [LatencyPoint(**row) for row in pq.read_table(beside).to_pylist()] if beside.is_file() else []

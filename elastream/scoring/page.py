@@ -18,7 +18,7 @@ from elastream.scoring.latency import LatencyPoint
 from elastream.scoring.page_lists import decision_list, operator_table, remark_list, state_list
 from elastream.scoring.page_parts import FOOTER, chart_figure, document, text
 from elastream.scoring.page_score import cards, header, more_numbers
-from elastream.scoring.page_words import figure, span
+from elastream.scoring.page_words import figure, index_words, span
 from elastream.scoring.recovery_charts import MOST_PICTURES, recovery_charts
 from elastream.scoring.series import Series
 
@@ -43,7 +43,7 @@ def run_page(report: dict[str, Any], series: Series, latencies: Sequence[Latency
         header(report, until_s, len(served)),
         cards(report),
         *(chart_figure(chart) for chart in charts),
-        _recovery(ai_sps, recoveries),
+        _recovery(ai_sps, report.get("ai_sps_busy"), recoveries),
         operator_table(report, sources, inks),
         decision_list(decisions, inks),
         state_list(report),
@@ -55,15 +55,15 @@ def run_page(report: dict[str, Any], series: Series, latencies: Sequence[Latency
     return document(str(report.get("name", "run")), "\n".join(part for part in parts if part), [*charts, *recoveries])
 
 
-def _recovery(ai_sps: Mapping[str, Any], pictures: Sequence[Chart]) -> str:
+def _recovery(ai_sps: Mapping[str, Any], busy: Mapping[str, Any] | None, pictures: Sequence[Chart]) -> str:
     """The adaptability index, and how it came about."""
     if not ai_sps:
         return ""
     if pictures:
         said = (
-            f"Index {figure(ai_sps.get('index'))}, of Kₛ {figure(ai_sps.get('k_s'))} and τ {span(ai_sps.get('tau_s'))}. "
+            f"{' '.join(index_words(ai_sps, busy))} Kₛ {figure(ai_sps.get('k_s'))}, τ {span(ai_sps.get('tau_s'))}. "
             "After a spike the inverse of the queue falls to a minimum and climbs to a new stable state. Kₛ is how near that "
-            "is to the state before, τ how long the climb took. An index of 6 or more, of 9, means that a system adapts well."
+            "is to the state before, τ how long the climb took."
         )
     else:
         said = f"No picture: {ai_sps.get('reason') or 'there is no curve of this run'}."

@@ -3,20 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from elastream.scoring.adaptability import ADAPTS_WELL
+from elastream.scoring.adaptability import ADAPTS_WELL, CEILING
 from elastream.scoring.page_parts import text
 from elastream.scoring.page_words import NONE, count, figure, plural, share, span, verdict
-
-_SCALE = 9.0
-"""AI-SPS goes from 0 to this."""
 
 
 def header(report: Mapping[str, Any], until_s: float, operators: int) -> str:
     ticks = (report.get("ticks") or {}).get("count", 0)
     facts = [span(until_s), plural(operators, "operator"), plural(ticks, "tick")]
+    warnings = "".join(f'<p class="facts">Warning: {text(words)}.</p>' for words in report.get("warnings") or ())
     return (
         f'<header><h1>{text(report.get("name", "run"))}</h1><p class="facts">policy <b>{text(report.get("policy", NONE))}</b> · '
-        f'{" · ".join(facts)}</p><p class="verdict">{text(verdict(report))}</p></header>'
+        f'{" · ".join(facts)}</p><p class="verdict">{text(verdict(report))}</p>{warnings}</header>'
     )
 
 
@@ -40,7 +38,7 @@ def cards(report: Mapping[str, Any]) -> str:
             count(report.get("rescales")),
             f"longest tick with one {span(pause_ms / 1e3)}" if pause_ms else "",
         ),
-        _index_card(report.get("ai_sps") or {}),
+        _index_card(report.get("ai_sps") or {}, (report.get("ai_sps_busy") or {}).get("index")),
     ]
     return f'<section class="cards" aria-label="Score">{"".join(made)}</section>'
 
@@ -54,6 +52,10 @@ def more_numbers(report: Mapping[str, Any]) -> str:
         facts["Ticks"] = f"{p50} median · {p95} p95 · {longest} longest"
     if "replica_seconds" in report:
         facts["Replica seconds"] = count(report["replica_seconds"])
+    if usage := report.get("usage"):
+        facts["CPU and memory"] = (
+            f"{count(usage['cpu_s'])} s, {figure(usage['cores'])} cores in the mean · {count(usage['memory_mb'])} MB at most"
+        )
     if load:
         facts["Load ratio"] = f"{figure(load.get('ratio_mean'))} mean · {figure(load.get('ratio_max'))} most"
         facts["Load balance"] = f"{figure(load.get('lb_mean'))} mean · {figure(load.get('lb_max'))} most"
@@ -70,13 +72,15 @@ def more_numbers(report: Mapping[str, Any]) -> str:
     return f'<section><h2>More numbers</h2><dl class="more">{rows}</dl></section>' if rows else ""
 
 
-def _index_card(ai_sps: Mapping[str, Any]) -> str:
+def _index_card(ai_sps: Mapping[str, Any], busy: float | None) -> str:
     index = ai_sps.get("index")
     if index is None:
         return _card("AI-SPS", NONE, str(ai_sps.get("reason") or "not measured"))
     good = index >= ADAPTS_WELL
+    highest = ai_sps.get("ceiling", CEILING)
     words = "adapts well" if good else f"adapts poorly: {ADAPTS_WELL:.0f} would be well"
-    return _card("AI-SPS", figure(index), words, index / _SCALE, "index good" if good else "index poor")
+    words += f" · at most {figure(highest)}" + (f" · of busy replicas {figure(busy)}" if busy is not None else "")
+    return _card("AI-SPS", figure(index), words, index / highest, "index good" if good else "index poor")
 
 
 def _card(name: str, value: str, hint: str, part: float | None = None, kind: str = "") -> str:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from elastream.scoring.adaptability import ADAPTS_WELL, CEILING
+
 NONE = "–"
 """Where there is no number."""
 
@@ -62,6 +64,27 @@ def clock(seconds: float) -> str:
 
 def plural(number: int, word: str) -> str:
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def index_words(ai_sps: Mapping[str, Any], busy: Mapping[str, Any] | None) -> list[str]:
+    """The adaptability index in words: as the paper has it, and of what waits for a busy replica."""
+    index, highest = ai_sps.get("index"), ai_sps.get("ceiling", CEILING)
+    if index is None:
+        said = [f"AI-SPS: none, {ai_sps.get('reason') or 'not measured'}."]
+    else:
+        good = "adapts well" if index >= ADAPTS_WELL else f"below {ADAPTS_WELL:g}, it does not adapt well"
+        said = [
+            f"AI-SPS {figure(index, 3)}: {good}. The highest that there is, of a queue that no spike moves, is {highest:g}."
+        ]
+    if busy is not None:
+        other = busy.get("index")
+        words = f"none, {busy.get('reason')}" if other is None else figure(other, 3)
+        apart = f", {other - index:+.3f}" if other is not None and index is not None else ""
+        said.append(f"Of the tuples that wait for a busy replica only: {words}{apart}.")
+    left = sum(bool(spike.get("not_judged")) for spike in ai_sps.get("spikes") or ())
+    if left and index is not None:
+        said.append(f"{plural(left, 'spike')} of {len(ai_sps['spikes'])} not judged.")
+    return said
 
 
 def verdict(report: Mapping[str, Any]) -> str:

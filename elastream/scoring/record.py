@@ -57,13 +57,23 @@ class Record:
     pools: dict[str, int] = field(default_factory=dict)
     """The operators whose replicas can be changed, and the most each may have."""
     interval_s: float = 5.0
-    """How long the intervals are over which input and output are compared."""
+    """How long the intervals of the control loop are."""
+    window_s: float | None = None
+    """Over how long input and output are compared; None: over an interval."""
+    spikes: tuple[tuple[float, float], ...] = ()
+    """From when to when spikes were put onto the input, in seconds since the run began."""
     loads: Newest[LoadSample] = field(default_factory=Newest)
     policy: str = "by hand"
     state_moves: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=500))
     """Receipts of states that moved when replicas changed, each with `t_s`."""
     remarks: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=50))
-    """What the control loop said lately: when, of which kind (rescale, veto, error), and the words."""
+    """What the control loop said lately: when, of which kind (rescale, veto, error, warning), and the words."""
+    warnings: list[str] = field(default_factory=list)
+    """What is set so that no policy can do well."""
+    cpu_s: float | None = None
+    """CPU time of the run on the driver's machine, with Spark and its workers; None where nothing is measured."""
+    memory_bytes: int | None = None
+    """The most memory that these processes held."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ def _picture(number: int, spike: Mapping[str, Any], curve: Curve) -> Chart:
     until_s = min(float(curve.t_s[-1]), max(spike["end_s"], stable_s) + 2 * _MARGIN_S)
     seen = (curve.t_s >= from_s) & (curve.t_s <= until_s)
     t, arrived, inverse = curve.t_s[seen], curve.input_per_s[seen], curve.inverse_queue[seen]
-    words = [f"Kₛ {figure(spike['k_s'])}", f"τ {span(tau_s)}", f"index {figure(spike['index'])}"]
+    words = [f"Kₛ {figure(spike['k_s'])}", f"τ {span(tau_s)}"]
+    words.append(f"not judged: {spike['not_judged']}" if spike.get("not_judged") else f"index {figure(spike['index'])}")
     if not spike.get("settled", True):
         words.append("no stable state before the end: it took longer than was seen")
     return Chart(

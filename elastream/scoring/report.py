@@ -28,6 +28,8 @@ def make_report(record: Record, events: Events, r_over: int | None = None) -> di
         "processed_ratio": round(events.finished / events.entered, 6) if events.entered else 0.0,
         **score(record, record.latency_line.points(), r_over),
         "load": rounded(load_summary(record.loads)),
+        "usage": _usage(record),
+        "warnings": list(record.warnings),
         "rescales": record.rescales.total,
         "rescale_pause_ms": _spread(record.rescale_ticks_ms, (50,)),
         "operators": {name: _operator(samples) for name, samples in record.series.operators.items()},
@@ -57,6 +59,18 @@ def write_report(record: Record, events: Events, folder: Path, r_over: int | Non
     page = run_page(report, record.series, record.latency_line.points(), run_curve(record))
     (folder / "report.html").write_text(page, encoding="utf-8")
     return report
+
+
+def _usage(record: Record) -> dict[str, float] | None:
+    """CPU and memory of the run; None of a simulated one, which has neither."""
+    if record.cpu_s is None or record.memory_bytes is None:
+        return None
+    seconds = max((its[-1].t_s for its in record.series.operators.values() if its), default=0.0)
+    return {
+        "cpu_s": round(record.cpu_s, 2),
+        "cores": round(record.cpu_s / seconds, 3) if seconds else 0.0,
+        "memory_mb": round(record.memory_bytes / 2**20, 1),
+    }
 
 
 def _operator(samples: list[Sample]) -> dict[str, Any]:

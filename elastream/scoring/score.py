@@ -18,20 +18,24 @@ from elastream.scoring.metrics import (
 )
 from elastream.scoring.record import Record
 
+Span = tuple[float, float]
+"""From one second to another."""
+
 
 def score(record: Record, latencies: Sequence[LatencyPoint], r_over: int | None = None) -> dict[str, Any]:
     """`r_over` replicas are what a run sized for the peak needs; without it they are reckoned from the run's own peak."""
     if r_over is None:
         r_over = replicas_for_peak(record.series, record.sources, record.pools, record.interval_s)
     served = {name: its for name, its in record.series.operators.items() if name not in record.sources}
-    curve = run_curve(record)
     found = {
         "r_over": r_over,
         "saved_resources": saved_resources(record.series, record.pools, r_over),
-        "throughput_degradation": throughput_degradation(record.series, record.sources, record.interval_s),
+        "throughput_degradation": throughput_degradation(
+            record.series, record.sources, record.window_s or record.interval_s
+        ),
         "replica_seconds": sum(s.replicas * s.seconds for its in served.values() for s in its),
         "health": {name: lowest_health(its, record.interval_s) for name, its in served.items() if name in record.pools},
-        "ai_sps": adaptability_json(adaptability(curve) if curve else None),
+        **both_indices(run_curve(record), busy_curve(record), record.spikes),
         "correlations": _correlations(record, latencies),
     }
     document: dict[str, Any] = rounded(found)
@@ -39,14 +43,27 @@ def score(record: Record, latencies: Sequence[LatencyPoint], r_over: int | None 
 
 
 def run_curve(record: Record) -> Curve | None:
-    """All that entered and all that waited, tick by tick. None if there was no tick."""
+    """All that entered and all that was queued, tick by tick. None if there was no tick."""
     times, entered, queued, _ = _totals(record)
     return make_curve(times, entered, queued) if len(times) else None
 
 
-def adaptability_json(found: Adaptability | None) -> dict[str, Any]:
-    if found is None:
-        found = Adaptability(None, None, None, (), "the run has no samples")
+def busy_curve(record: Record) -> Curve | None:
+    """The same with only those queued that wait for a busy replica. None if nobody knows which do."""
+    known = all(sample.waiting is not None for its in record.series.operators.values() for sample in its)
+    times, entered, waiting, _ = _totals(record, "waiting") if known else (np.zeros(0),) * 4
+    return make_curve(times, entered, waiting) if len(times) else None
+
+
+def both_indices(queued: Curve | None, waiting: Curve | None, injected: Sequence[Span] = ()) -> dict[str, Any]:
+    """The index as the paper has it, of all that is queued, and of what waits for a busy replica."""
+    found = adaptability(queued, injected) if queued else Adaptability(None, None, None, (), "the run has no samples")
+    unknown = Adaptability(None, None, None, (), "nobody knows which tuples wait for a busy replica")
+    busy = adaptability(waiting, injected) if waiting else unknown
+    return {"ai_sps": _adaptability_json(found), "ai_sps_busy": _adaptability_json(busy)}
+
+
+def _adaptability_json(found: Adaptability) -> dict[str, Any]:
     document = asdict(found)
     document["spikes"] = document.pop("recoveries")
     return document
@@ -63,8 +80,11 @@ def rounded(value: Any) -> Any:
     return value
 
 
-def _totals(record: Record) -> tuple[Floats, Floats, Floats, Floats]:
-    """The ends of the ticks; what entered from outside, waited and finished in each."""
+def _totals(record: Record, waits: str = "queued") -> tuple[Floats, Floats, Floats, Floats]:
+    """The ends of the ticks; what came from outside, waited and finished in each.
+
+    What came is what was due, read or not: a source that was held up reads more afterwards, which is no spike.
+    """
     operators = record.series.operators
     ticks = min((len(its) for its in operators.values()), default=0)
 
@@ -74,7 +94,8 @@ def _totals(record: Record) -> tuple[Floats, Floats, Floats, Floats]:
 
     times = np.asarray([sample.t_s for sample in next(iter(operators.values()), [])[:ticks]], np.float64)
     waiting = tuple(name for name in operators if name in record.pools or name in record.sources)
-    return times, total(record.sources, "entered"), total(waiting, "queued"), total(tuple(operators), "finished")
+    came = total(record.sources, "entered") + np.diff(total(record.sources, "queued"), prepend=0.0)
+    return times, np.maximum(came, 0.0), total(waiting, waits), total(tuple(operators), "finished")
 
 
 def _correlations(record: Record, latencies: Sequence[LatencyPoint]) -> dict[str, Any] | None:

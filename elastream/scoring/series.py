@@ -26,6 +26,9 @@ class Sample:
     """Tuples that entered the topology here."""
     finished: int = 0
     """Tuples that left it here."""
+    waiting: int | None = None
+    """Of those queued, the tuples that wait for a busy replica: not those in service, nor those whose replica is about to
+    take them. None where nobody knows."""
 
     def merged(self, later: "Sample") -> "Sample":
         return Sample(
@@ -39,6 +42,7 @@ class Sample:
             self.busy_s + later.busy_s,
             self.entered + later.entered,
             self.finished + later.finished,
+            later.waiting,
         )
 
 
@@ -63,6 +67,9 @@ class Series:
     def from_table(cls, table: pa.Table) -> "Series":
         series = cls()
         names = table["operator"].to_pylist()
+        if "waiting" not in table.column_names:
+            # Of an older run.
+            table = table.append_column("waiting", pa.nulls(len(table), pa.int64()))
         columns = [table[field.name].to_pylist() for field in _SCHEMA if field.name != "operator"]
         for name, *values in zip(names, *columns, strict=True):
             series.operators.setdefault(name, []).append(Sample(*values))
@@ -82,5 +89,6 @@ _SCHEMA = pa.schema(
         ("busy_s", pa.float64()),
         ("entered", pa.int64()),
         ("finished", pa.int64()),
+        ("waiting", pa.int64()),
     ]
 )

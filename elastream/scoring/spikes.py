@@ -29,6 +29,8 @@ class Spike:
 
     onset: int
     end: int
+    injected: bool = False
+    """Somebody put it there; else it was found."""
 
 
 def find_spikes(per_second: Floats, step_s: float) -> list[Spike]:

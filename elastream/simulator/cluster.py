@@ -17,7 +17,7 @@ KINDS = ("machine", "process", "thread")
 
 @dataclass(frozen=True)
 class Cluster:
-    """Without nodes, the machine of the profile; without a time for it, a restart takes what the profile says."""
+    """Without nodes, the machine of the profile; without a time for it, a restart takes what Storm's does."""
 
     nodes: tuple[Node, ...] = ()
     startup: Startup = field(default_factory=Startup)

@@ -14,7 +14,7 @@ from elastream.simulator.engine_planning import CROWDED
 from elastream.simulator.engine_turns import BLENDS
 from elastream.simulator.engine_works import EngineTurns
 from elastream.simulator.model import Model
-from elastream.simulator.state import EVEN, NOW, OVER, TICKS, Flags, Limits, Moving
+from elastream.simulator.state import EVEN, NOW, OVER, TICKS, Flags, Ints, Limits, Moving
 
 
 @dataclass
@@ -101,6 +101,14 @@ class ExactTurns:
         for lane in np.flatnonzero(lanes).tolist():
             self._works.pop(lane, None)
         self._changed = True
+
+    def behind_busy(self, queued: Ints) -> Ints:
+        """Of those queued per lane, the tuples behind a work under way or without a seat."""
+        left = np.zeros_like(queued)
+        for lane, work in self._works.items():
+            left[lane] = queued[lane] - work.rows
+        left[self._starved] = queued[self._starved]
+        return left
 
     def stand_still(self, until_s: float) -> None:
         self._works.clear()

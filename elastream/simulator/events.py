@@ -7,7 +7,7 @@ import numpy as np
 
 from elastream.simulator.engine_events import ExactTurns
 from elastream.simulator.engine_works import EngineTurns
-from elastream.simulator.state import NOW, OVER, TICKS
+from elastream.simulator.state import NOW, OVER, TICKS, Ints
 from elastream.simulator.storm_steps import StormSteps
 from elastream.simulator.tuples import Tuples
 
@@ -22,6 +22,13 @@ class Events(Tuples):
             self._engine(self.system).step(self.system, until_s)
         else:
             self._serve(self.system, until_s)
+
+    def behind_busy(self) -> Ints:
+        queued: Ints = self.moving.queued.copy()
+        if isinstance(self.system, EngineTurns):
+            return self._engine(self.system).behind_busy(queued)
+        queued[list(self._serving)] -= 1
+        return queued
 
     def lose_works(self, lanes: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:
         if isinstance(self.system, EngineTurns):

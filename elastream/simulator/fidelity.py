@@ -8,12 +8,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from elastream import rules
 from elastream.simulator.containers import Containers
 from elastream.simulator.engine_turns import advance_turns
 from elastream.simulator.engine_works import CHANGED, EngineTurns, Works, begin_works, forget_works, stand_still
 from elastream.simulator.kernel import source_due_by
 from elastream.simulator.model import Model
-from elastream.simulator.state import NOW, OVER, Limits, Moving
+from elastream.simulator.state import NOW, OVER, Ints, Limits, Moving
 from elastream.simulator.storm_steps import StormSteps, advance_steps
 
 System = EngineTurns | StormSteps
@@ -113,10 +114,23 @@ class Fidelity:
         due = source_due_by(self.model.fixed, source, float(self.moving.clock[NOW]))
         return max(0, due - int(self.moving.next_of[source]))
 
-    def restart(self) -> None:
-        """Everything stands still, what is queued is lost, and it begins again with the size that was asked for."""
+    def behind_busy(self) -> Ints:
+        """Per lane, the tuples that wait for a busy replica, or for one that is not ready."""
+        queued = self.moving.queued
+        if self.works is None:
+            return np.maximum(queued - 1, 0)
+        lanes, now_s = self.works.lanes, float(self.moving.clock[NOW])
+        # A lane without a work that is due has no seat; one that is not due yet is about to be served.
+        enough = queued * self.works.operators["expected_s"][lanes["operator"]] >= rules.LANE_PACE_S
+        due = enough | (lanes["given_s"] + rules.LANE_PACE_S <= now_s)
+        waits: Ints = np.where(lanes["taken"] > 0, queued - lanes["taken"], np.where(due, queued, 0))
+        return waits
+
+    def restart(self, *, loses: bool) -> None:
+        """Everything stands still and begins again with the size that was asked for; what is queued is lost, or waits."""
         self.moving.active[:] = self.moving.asked
-        self.drop(np.ones(len(self.moving.queued), np.bool_))
+        if loses:
+            self.drop(np.ones(len(self.moving.queued), np.bool_))
         self._stand_still(float(self.moving.clock[NOW]) + self._restart_s)
 
     def drop(self, lanes: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> None:

@@ -64,6 +64,8 @@ class Model:
     key_shares: dict[str, Floats]
     """Per operator that is routed to by key, how popular its keys are."""
     nodes: tuple[Node, ...]
+    spikes: tuple[tuple[float, float], ...] = ()
+    """From when to when spikes were put onto what arrives."""
 
     @property
     def lanes(self) -> int:
@@ -172,7 +174,8 @@ def make_model(
         node_speed=np.array([node.speed for node in nodes], np.float64),
     )
     shares = {str(operator.name): _popularity(graph, operator, keys, zipf) for operator in operators}
-    return Model(graph, sources, operators, fixed, tuple(names), shares, tuple(nodes))
+    spikes = tuple(sorted(span for its in due for span in its.spikes))
+    return Model(graph, sources, operators, fixed, tuple(names), shares, tuple(nodes), spikes)
 
 
 def _routing(graph: Graph, operator: Operator) -> int:

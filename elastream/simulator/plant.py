@@ -3,7 +3,7 @@
 import numpy as np
 
 from elastream import rules
-from elastream.control import Decision, Observation, OperatorObservation, ReplicaObservation
+from elastream.control import Decision, Observation, OperatorObservation, ReplicaObservation, Restart
 from elastream.scoring.latency import Latencies
 from elastream.simulator.fidelity import Fidelity
 from elastream.simulator.model import Model
@@ -106,7 +106,7 @@ class SimulatedPlant:
             operators=operators,
         )
 
-    def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
+    def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:
         for decision in decisions:
             place = self._place[decision.operator]
             first = int(self.model.fixed.first[place])
@@ -116,8 +116,11 @@ class SimulatedPlant:
                 self.fidelity.containers.free(lane)
             self.moving.asked[place] = decision.after
         self.model.weigh(self.moving)
-        if restart:
-            self.fidelity.restart()
+        if restart is not Restart.NO:
+            self.fidelity.restart(loses=restart is Restart.LOSES)
+            self._before = Counted(self.moving)
+        # It stood still within this call: its clock shows the end of that.
+        return 0.0
 
     def _source(self, place: int, before: Counted, now: Counted) -> OperatorObservation:
         name = self.model.sources[place].name

@@ -110,6 +110,7 @@ class Writer:
         self.record = Record(model.graph.name, tuple(source.name for source in model.sources))
         self.record.pools = {operator.name: operator.replicas.most for operator in model.operators}
         self.record.policy, self.record.interval_s = policy, td_s
+        self.record.spikes = model.spikes
 
     def sample(self) -> None:
         """One row for each source and operator."""
@@ -120,12 +121,12 @@ class Writer:
         seconds = t_s - float(before.clock[NOW])
         entered, finished = (now.entered - before.entered).tolist(), (now.finished - before.finished).tolist()
         for place, source in enumerate(model.sources):
-            read = int(now.read[place] - before.read[place])
+            read, unread = int(now.read[place] - before.read[place]), plant.fidelity.unread(place)
+            # A source that is held up by full queues waits for replicas; another one is about to be read.
+            held = unread if plant.fidelity.limits.q_size and not plant.fidelity.limits.drops else 0
             self.record.series.add(
                 source.name,
-                Sample(
-                    t_s, seconds, read, read, 0, plant.fidelity.unread(place), 1, 0.0, entered[place], finished[place]
-                ),
+                Sample(t_s, seconds, read, read, 0, unread, 1, 0.0, entered[place], finished[place], held),
             )
         first = model.fixed.first[:-1]
         received, processed, dropped = (
@@ -137,6 +138,7 @@ class Writer:
             )
         )
         queued = np.add.reduceat(plant.moving.queued, first).tolist()
+        waiting = np.add.reduceat(plant.fidelity.behind_busy(), first).tolist()
         busy_s = np.add.reduceat(now.busy_s - before.busy_s, first).tolist()
         for place, operator in enumerate(model.operators):
             head = len(model.sources) + place
@@ -153,6 +155,7 @@ class Writer:
                     busy_s[place],
                     entered[head],
                     finished[head],
+                    waiting[place],
                 ),
             )
         its = latencies_of(now.waits - before.waits, now.clock - before.clock, float(now.clock[LONGEST_WAIT_S]))
@@ -168,6 +171,9 @@ class Writer:
             record.loads.append(sample)
         if entry.error:
             record.remarks.append((t_s, "error", entry.error))
+        if entry.warning:
+            record.remarks.append((t_s, "warning", entry.warning))
+            record.warnings.append(entry.warning)
         for decision in entry.decisions:
             said = f"{decision.operator}: {decision.before} -> {decision.after}  {decision.words}"
             if decision.rescales:

@@ -9,10 +9,10 @@ import mmap
 import os
 import struct
 import tempfile
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,11 +50,14 @@ Change = tuple[int, bytes, bytes | None]
 
 
 class Facts(NamedTuple):
-    """What a key group amounts to."""
+    """What a key group amounts to. The checksum is the sum of those of its records, so it does not depend on their order."""
 
     keys: int
     size: int
     checksum: int
+
+
+_NONE = Facts(0, 0, 0)
 
 
 class StateReading:
@@ -96,6 +99,8 @@ class StateStore:
             )
             self._file = os.open(place / "data.mdb", os.O_RDONLY)
             self._looks = 0
+            self._lock = threading.Lock()
+            self._sums: dict[tuple[str, int], Facts] = {}
             self._tables = {name: self._env.open_db(name.encode()) for name in operators}
             self._timers = {name: self._env.open_db(f"{name}/timers".encode()) for name in self._timers_of}
         finally:
@@ -110,31 +115,48 @@ class StateStore:
             yield StateReading(transaction)
 
     def write(self, operator: str, changes: Iterable[Change]) -> None:
+        more: dict[int, list[int]] = {}
         with self._writing(operator) as transaction:
             for group, key, record in changes:
                 place = _place(group, key)
+                new = None if record is None else _packed(key, record)
+                known = transaction.pop(place) if new is None else transaction.replace(place, new)
+                old = None if known is None else bytes(known)
                 if operator in self._timers:
-                    before = transaction.get(place)
-                    old = None if before is None else _record(key, bytes(before))
-                    self._set_timers(transaction, operator, place, old, record)
-                if record is None:
-                    transaction.delete(place)
-                else:
-                    transaction.put(place, _packed(key, record))
+                    self._set_timers(transaction, operator, place, None if old is None else _record(key, old), record)
+                sums = more.get(group)
+                if sums is None:
+                    sums = more[group] = [0, 0, 0]
+                _count(sums, place, old, -1)
+                _count(sums, place, new, 1)
+        with self._lock:
+            for group, sums in more.items():
+                before = self._sums.get((operator, group), _NONE)
+                self._sums[operator, group] = Facts(*(a + b for a, b in zip(before, sums, strict=True)))
 
     def replace_group(self, operator: str, group: int, records: Sequence[tuple[bytes, bytes]]) -> None:
         """All of a group, whatever was known of it before."""
+        pairs = [(_place(group, key), _packed(key, record)) for key, record in records]
+        sums = [0, 0, 0]
+        for place, stored in pairs:
+            _count(sums, place, stored, 1)
         with self._writing(operator) as transaction:
             self._clear(transaction, operator, group)
             with transaction.cursor() as cursor:
-                cursor.putmulti((_place(group, key), _packed(key, record)) for key, record in records)
+                cursor.putmulti(pairs)
             for key, record in records if operator in self._timers else ():
                 self._set_timers(transaction, operator, _place(group, key), None, record)
+        with self._lock:
+            self._sums[operator, group] = Facts(*sums)
 
     def forget(self, operator: str, groups: Iterable[int]) -> None:
+        gone = list(groups)
         with self._writing(operator) as transaction:
-            for group in groups:
+            for group in gone:
                 self._clear(transaction, operator, group)
+        with self._lock:
+            for group in gone:
+                self._sums.pop((operator, group), None)
 
     def due(self, operator: str, kind: int, groups: Iterable[int], until_s: float) -> list[tuple[float, int, bytes]]:
         """Keys of some groups that are to be woken by then: (when, group, key), the earliest first."""
@@ -165,13 +187,8 @@ class StateStore:
             return list(_of_group(cursor, group))
 
     def facts(self, operator: str, group: int) -> Facts:
-        """Of all bytes of a group in their order, which is the same in every host. MessagePack says itself where it ends."""
-        with self._env.begin(db=self._tables[operator]) as transaction, transaction.cursor() as cursor:
-            found = cursor.set_range(bytes([group]))
-            pairs = list(takewhile(lambda pair: pair[0][0] == group, cursor)) if found else []
-        together = b"".join(chain.from_iterable(pairs))
-        # Every key has its group in front of it.
-        return Facts(len(pairs), len(together) - len(pairs), zlib.crc32(together))
+        """Kept up to date by every change, from what the store had and has: a key group is compared in no time."""
+        return self._sums.get((operator, group), _NONE)
 
     def close(self) -> None:
         self._env.close()
@@ -225,6 +242,15 @@ def _clear(transaction: lmdb.Transaction, table: Any, prefix: bytes) -> None:
         # Behind the last of all keys there is an empty one.
         while bytes(cursor.key()[: len(prefix)]) == prefix:
             cursor.delete()
+
+
+def _count(sums: list[int], place: bytes, stored: bytes | None, sign: int) -> None:
+    """Add a record to what a group amounts to, or take it away."""
+    if stored is not None:
+        sums[0] += sign
+        sums[1] += sign * (len(place) - 1 + len(stored))
+        # With the length, for where a key ends counts too.
+        sums[2] += sign * zlib.crc32(stored, zlib.crc32(place) ^ len(place))
 
 
 def _timer(kind: int, at_s: float, place: bytes) -> bytes:

@@ -26,7 +26,7 @@ class LocalEngine:
     virtual: bool = False
 
     def run(self, topology: Topology | Graph, base: str | None = None, **how: Any) -> RunHandle:
-        """Like `elastream.run`: `settings`, `policy`, `td_s`, `guards`, `benchmark_s` and `discard` are as there."""
+        """Like `elastream.run`: `settings`, `policy`, `td_s`, `guards`, `benchmark_s`, `discard` and `models` are as there."""
         graph = topology.build() if isinstance(topology, Topology) else topology
         store = Store(base or tempfile.mkdtemp(prefix="elastream-"))
         clock = VirtualClock() if self.virtual else None

@@ -3,19 +3,23 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from elastream.control import Decision, Move, Observation
+from elastream.control import Decision, Move, Observation, Restart
 
 
 class ScriptedPlant:
     """Gives one observation after another, with the replicas that were decided so far; at the end, the last one again."""
 
-    def __init__(self, script: Iterable[Observation], clock: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self, script: Iterable[Observation], clock: Callable[[], float] = lambda: 0.0, restart_s: float = 0.0
+    ) -> None:
         self._script = iter(script)
         self._clock = clock
+        self._restart_s = restart_s
         self._last: Observation | None = None
         self._sizes: dict[str, int] = {}
         self.applied: list[tuple[Decision, ...]] = []
-        self.restarts = 0
+        self.restarts: list[Restart] = []
+        """How each of them was to be applied."""
         self.moves: list[tuple[Move, ...]] = []
 
     def observe(self) -> Observation:
@@ -25,10 +29,11 @@ class ScriptedPlant:
         operators = {n: replace(o, replicas=self._sizes.get(n, o.replicas)) for n, o in seen.operators.items()}
         return replace(seen, operators=operators, ended_s=self._clock())
 
-    def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
+    def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:
         self.applied.append(decisions)
-        self.restarts += restart
+        self.restarts.append(restart)
         self._sizes |= {decision.operator: decision.after for decision in decisions}
+        return 0.0 if restart is Restart.NO else self._restart_s
 
     def place(self, moves: tuple[Move, ...]) -> None:
         self.moves.append(moves)

@@ -26,6 +26,9 @@ class Arrivals:
     keys: Keys = field(default=EQUAL, kw_only=True)
     """Which keys the tuples have."""
 
+    spikes: tuple[tuple[float, float], ...] = field(default=(), kw_only=True)
+    """From which second to which spikes were put onto it."""
+
     @cached_property
     def _ends(self) -> Floats:
         return np.asarray(self.ends_s, np.float64)

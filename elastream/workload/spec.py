@@ -80,6 +80,8 @@ def parse_calm(word: str, *, speed: float = 1.0, scale: float = 1.0) -> Arrivals
             raise error if str(error).startswith(where) else SettingError(f"{where}: {error}") from None
         return paced(np.asarray(shape.ends_s), np.diff(shape.counts), speed, scale)
     if word not in trace_names() and not Path(word).is_file():
+        if word.endswith(".csv"):
+            raise SettingError(f"workload {word!r}: no such file; looked for {Path(word).absolute()}")
         raise SettingError(
             f"workload {word!r}: no such trace, file or shape; {suggestion(name, [*trace_names(), *SHAPES])}"
         )

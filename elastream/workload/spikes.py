@@ -53,7 +53,12 @@ def with_spikes(arrivals: Arrivals, spikes: Iterable[Spike], seed: int = 0) -> A
                 "in seconds of the run after speed"
             )
     higher = _multiplied(arrivals, [spike for spike in spikes if isinstance(spike, VolumeSpike)])
-    return replace(higher, keys=_heated(higher, [spike for spike in spikes if isinstance(spike, DataSpike)], seed))
+    spans = [(spike.at_s, spike.at_s + spike.duration_s) for spike in spikes]
+    return replace(
+        higher,
+        keys=_heated(higher, [spike for spike in spikes if isinstance(spike, DataSpike)], seed),
+        spikes=tuple(sorted([*arrivals.spikes, *spans])),
+    )
 
 
 def with_popularity(arrivals: Arrivals, zipf: float, seed: int = 0) -> Arrivals:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from elastream.control import Decision, Move, Observation
+from elastream.control import Decision, Move, Observation, Restart
 from elastream.engine.measure.observer import RunObserver
 
 
@@ -14,17 +14,26 @@ class EnginePlant:
         observer: RunObserver,
         resize: Callable[[str, int], object],
         place: Callable[[tuple[Move, ...]], object],
+        stand_still: Callable[[float, bool], object],
+        restart_s: float,
     ) -> None:
+        """`stand_still(seconds, loses)` gives out no work for so long, and drops what waits if it loses."""
         self._observer = observer
         self._resize = resize
         self._place = place
+        self._stand_still = stand_still
+        self._restart_s = restart_s
 
     def observe(self) -> Observation:
         return self._observer.end_interval()
 
-    def apply(self, decisions: tuple[Decision, ...], restart: bool) -> None:
+    def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:
         for decision in decisions:
             self._resize(decision.operator, decision.after)
+        if restart is Restart.NO:
+            return 0.0
+        self._stand_still(self._restart_s, restart is Restart.LOSES)
+        return self._restart_s
 
     def place(self, moves: tuple[Move, ...]) -> None:
         self._place(moves)

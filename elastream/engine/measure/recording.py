@@ -1,14 +1,25 @@
 """From ticks to the record that a report is made of."""
 
+import logging
+import threading
+import time
+
 from elastream.control import JournalEntry
 from elastream.control.load import load_sample
 from elastream.control.remarks import other_remarks
 from elastream.engine.handle import RunHandle
+from elastream.engine.measure.usage import tree_usage
 from elastream.engine.tick.ports import Tick
 from elastream.lanes import Audit, OperatorCounts
 from elastream.scoring import Events, Record, Rescale, Sample
 from elastream.scoring.latency import Latencies
 from elastream.topology import Kind
+from elastream.workload.replay import Replay
+
+log = logging.getLogger("elastream.measure")
+
+USAGE_S = 0.5
+"""Between two looks at CPU and memory."""
 
 SAMPLE_S = 0.1
 """Ticks are added up to samples of about this length: there are hundreds a second."""
@@ -33,6 +44,7 @@ class Recorder:
         self._applying = 0
         self._handle = handle
         self._moves = 0
+        threading.Thread(target=self._watch_usage, name="elastream-usage", daemon=True).start()
         handle.subscribe(self.add)
         handle.on_decision(self.decided)
 
@@ -41,6 +53,7 @@ class Recorder:
             # The run begins when the first tick is over.
             self._start_s = self._began_s = tick.ended_s
             self._replicas = dict(tick.replicas)
+            self.record.spikes = self._injected(tick.ended_s)
             return
         record, t_s, seconds = self.record, tick.ended_s - self._start_s, tick.ended_s - tick.started_s
         record.tick_ms.append(seconds * 1e3)
@@ -65,6 +78,9 @@ class Recorder:
         record, seconds = self.record, tick.ended_s - self._began_s
         record.latencies.merge(self._latencies)
         record.latency_line.add(t_s, self._latencies)
+        unread = self._handle.unread(tick.ended_s)
+        # A source that full lanes hold up waits for replicas; another one is about to be read.
+        held = self._handle.settings.q_size and self._handle.settings.on_full == "wait"
         for name in self._operators:
             counts = self._counts.get(name) or OperatorCounts()
             is_source = name in record.sources
@@ -76,11 +92,12 @@ class Recorder:
                     counts.processed if is_source else counts.received,
                     counts.processed,
                     counts.dropped,
-                    tick.queued.get(name, 0),
+                    unread.get(name, 0) if is_source else tick.queued.get(name, 0),
                     tick.replicas.get(name, 1),
                     counts.busy_s,
                     counts.entered,
                     counts.finished,
+                    (unread.get(name, 0) if held else 0) if is_source else tick.waiting.get(name, 0),
                 ),
             )
         for moved in self._handle.state_moves:
@@ -88,6 +105,30 @@ class Recorder:
                 record.state_moves.append({"t_s": t_s, **vars(moved)})
                 self._moves = moved.number
         self._began_s, self._counts, self._latencies = tick.ended_s, {}, Latencies()
+
+    def _watch_usage(self) -> None:
+        """In a thread of its own: looking at all processes would hold up the tick."""
+        try:
+            before_s = tree_usage().cpu_s
+            while True:
+                ended, used = not self._handle.active, tree_usage()
+                self.record.cpu_s = used.cpu_s - before_s
+                self.record.memory_bytes = max(self.record.memory_bytes or 0, used.resident_bytes)
+                if ended:
+                    return
+                time.sleep(USAGE_S)
+        except OSError as error:
+            log.warning("CPU and memory are not measured: %s", error)
+
+    def _injected(self, start_s: float) -> tuple[tuple[float, float], ...]:
+        """The spikes of replays, in seconds of this record: a run may go on in the middle of one."""
+        found = []
+        for source in self._handle.graph.sources:
+            state = self._handle.ledger.sources.get(source.name)
+            if isinstance(source.source, Replay) and state is not None:
+                begun_s = state["origin_s"] - start_s
+                found += [(begun_s + from_s, begun_s + to_s) for from_s, to_s in source.source.arrivals.spikes]
+        return tuple(sorted(found))
 
     def decided(self, entry: JournalEntry) -> None:
         """Keep the words: those of a change go with it when it takes effect. And how loaded the replicas are."""
@@ -98,6 +139,9 @@ class Recorder:
             self.record.loads.append(sample)
         if entry.error:
             self.record.remarks.append((t_s, "error", entry.error))
+        if entry.warning:
+            self.record.remarks.append((t_s, "warning", entry.warning))
+            self.record.warnings.append(entry.warning)
         for decision in entry.decisions:
             if decision.rescales:
                 self.reasons[decision.operator] = decision.words

@@ -98,7 +98,7 @@ class TickLoop:
 
     def _patience_s(self) -> float:
         now = self._clock.now()
-        next_s = self._planner.next_s(self._clock.wall_s(), now)
+        next_s = max(self._planner.next_s(self._clock.wall_s(), now), self._turns.stands_until_s)
         return min(max(0.0, next_s - now), rules.IDLE_S)
 
     def _is_over(self) -> bool:

@@ -1,6 +1,7 @@
 """Which lanes are served next, and by which host: works for what is due, as far as there are seats."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from itertools import count
 
@@ -129,6 +130,16 @@ class Planner:
     def is_free(self, lane: LaneId) -> bool:
         """True when nothing of it is under way, nor given to somebody outside, nor to be tried again as it was."""
         return lane not in self._busy and lane not in self._state.given and lane not in self.suspects
+
+    def waiting(self) -> Counter[str]:
+        """Per operator, the tuples behind a work of their lane that is under way, or without a seat or room to be served."""
+        found: Counter[str] = Counter()
+        for known in self.under_way.values():
+            for lane, rows in known.lanes.items():
+                found[lane.operator] += len(self._state.queue(lane)) - rows
+        for lane in self._schedule.starved:
+            found[lane.operator] += len(self._state.queue(lane))
+        return found
 
     def begin(self, now: float) -> None:
         """Look at all lanes once: what waited when the run began."""

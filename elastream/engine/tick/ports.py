@@ -1,7 +1,7 @@
 """The ports of the tick: what it needs of the edges and of whoever measures, and what it gives them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from elastream.engine.messages import Receipt
@@ -57,6 +57,8 @@ class Tick:
     replicas: dict[str, int]
     queued: dict[str, int]
     """Per operator, what waits in its lanes."""
+    waiting: dict[str, int] = field(default_factory=dict)
+    """Of these, the tuples that wait for a busy replica."""
 
     def counts(self, operator: str) -> OperatorCounts:
         """One operator's part of it; zeros when it did nothing."""

@@ -5,8 +5,8 @@ A copy in another host is as of some change; it learns the rest from the ledger'
 a death or by a decision, has what it needs when its new host knows the log to its end.
 """
 
-from collections import deque
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -76,7 +76,11 @@ class StateKeeper:
         self._tasks: deque[StateTask] = deque()
         self._asked: set[_About] = set()
         """Tasks that wait or are under way, by what they are about: once is enough."""
+        self._under_way: Counter[int] = Counter()
+        """Per host, the tasks that it has."""
         self._ring_at_s = 0.0
+        self._whole_at_s: dict[LaneId, float] = {}
+        """When groups of a lane may be written whole again."""
         self.stopped: set[LaneId] = set()
         """Lanes that get no work, because their groups are about to move."""
 
@@ -129,14 +133,17 @@ class StateKeeper:
 
     def sent(self, task: StateTask) -> SentTask:
         self._tasks.remove(task)
+        self._under_way[task.host] += 1
         return SentTask(task, self._state.logs[task.operator].next_number)
 
     def lost(self, sent: SentTask) -> None:
+        self._under_way[sent.task.host] -= 1
         self._asked.difference_update(_about(sent.task))
 
     def done(self, sent: SentTask, receipt: Receipt) -> None:
         """A task's receipt has come and is applied."""
         task = sent.task
+        self._under_way[task.host] -= 1
         sent.facts = receipt.facts
         self._asked.difference_update(_about(task))
         for group in task.groups:
@@ -166,15 +173,25 @@ class StateKeeper:
     def look(self, now: float) -> None:
         """Ask for what must be written whole, and for the copies of the ring."""
         for operator in self.operators:
-            self._compact(operator)
+            self._compact(operator, now)
         if self._ring_s is not None and now - self._ring_at_s >= self._ring_s:
             self._ring_at_s = now
             for operator in self.operators:
                 self._copy_around(operator)
 
-    def tasks(self) -> list[StateTask]:
-        """Those that wait to be sent, in order."""
-        return list(self._tasks)
+    def tasks(self) -> Iterator[StateTask]:
+        """Those that may be sent now, the urgent ones first; each that is sent counts at once.
+
+        A host does few at a time: they would only be in each other's way. One that tries a suspected work alone does only what
+        that work needs.
+        """
+        for task in sorted(self._tasks, key=_urgency):
+            seats = self._roster.hosts.get(task.host)
+            urgent = _urgency(task) == 0
+            if seats is None or (seats.alone and not urgent):
+                continue
+            if urgent or self._under_way[task.host] < rules.MOST_STATE_TASKS:
+                yield task
 
     def ask(self, task: StateTask) -> bool:
         """Have something done; False while the same is being done for somebody else."""
@@ -195,11 +212,12 @@ class StateKeeper:
         keys = 0.0
         for group in groups:
             whole = log.whole(group)
-            known = self._copies.get((operator, group), {}).get(host, -1) if host is not None else -1
-            since = known if known >= whole.since else log.changes[0].number if log.changes else 0
+            known = self._copies.get((operator, group), {}).get(host) if host is not None else None
+            useful = known is not None and log.has_since(group, known)
+            since = known if useful and known is not None else whole.since
             if since not in behind:
                 behind[since] = log.rows_since(since) / KEY_GROUPS
-            size = behind[since] + (0 if known >= whole.since else whole.keys)
+            size = behind[since] + (0 if useful else whole.keys)
             if some and keys + size > rules.PORTION_KEYS:
                 found.append(tuple(some))
                 some, keys = [], 0.0
@@ -217,7 +235,7 @@ class StateKeeper:
         for group in task.groups:
             known = self._copies.get((task.operator, group), {}).get(task.host)
             whole = log.whole(group)
-            anew = known is None or known < whole.since
+            anew = known is None or not log.has_since(group, known)
             groups.append(GroupSince(group, whole.since if anew or known is None else known, anew))
             wholes += whole.slices if anew else ()
         first = min(one.since for one in groups)
@@ -240,7 +258,7 @@ class StateKeeper:
         self._tasks.remove(task)
         self._asked.difference_update(_about(task))
 
-    def _compact(self, operator: str) -> None:
+    def _compact(self, operator: str, now: float) -> None:
         log = self._state.logs[operator]
         if not rules.compacts(len(log.changes), log.rows, log.keys):
             return
@@ -250,7 +268,9 @@ class StateKeeper:
             by_lane.setdefault(owners[group], []).append(group)
         for number, groups in by_lane.items():
             lane = LaneId(operator, number)
-            if self.prepare(lane):
+            # Between two such works it serves its tuples.
+            if now >= self._whole_at_s.get(lane, 0.0) and self.prepare(lane):
+                self._whole_at_s[lane] = now + rules.BETWEEN_WHOLES_S
                 home = self._roster.home(lane)
                 assert home is not None
                 self.ask(StateTask(Task.WHOLE, operator, self.portions(operator, groups)[0], home, lane))
@@ -274,6 +294,13 @@ class StateKeeper:
             ]
             for some in self.portions(operator, behind, neighbour):
                 self.ask(StateTask(Task.COPY, operator, some, neighbour))
+
+
+def _urgency(task: StateTask) -> int:
+    """Lanes stand still for what comes first; then copies, which wholes only make shorter."""
+    if task.kind in (Task.LOAD, Task.MEASURE) or task.measure:
+        return 0
+    return 1 if task.kind is Task.COPY else 2
 
 
 def _about(task: StateTask) -> set[_About]:

@@ -4,6 +4,7 @@ A turn takes whatever has come, and waits for nobody: a slow lane holds up no ot
 commit of an edge's batch) they leave in `RunLife` or at the edges, and the next turn takes it.
 """
 
+import math
 import time
 
 import msgspec
@@ -26,7 +27,7 @@ from elastream.engine.tick.works import NextWorks
 from elastream.lanes.entries import Entry
 from elastream.lanes.state import Applied
 from elastream.settings import Settings
-from elastream.topology import Graph
+from elastream.topology import Graph, Kind
 
 
 class Turns:
@@ -48,6 +49,7 @@ class Turns:
         edges: Edges | None = None,
     ) -> None:
         """`outputs` are the operators that are read from outside."""
+        self._graph = graph
         self._settings = settings
         self._base = base
         self._state = base.state
@@ -73,6 +75,8 @@ class Turns:
         """How many works hosts were given."""
         self.turn_cpu_s = 0.0
         """CPU time that a turn with something to do takes now."""
+        self.stands_until_s = -math.inf
+        """Nothing is given out before."""
         self._turn_s = 0.0
         self._last_wall_s = clock.wall_s()
 
@@ -110,6 +114,16 @@ class Turns:
         if self._life.phase is Phase.RUNNING:
             self._observer.step(began)
         self._note_cost(began, cpu_s, bool(receipts or planned.works))
+
+    def stand_still(self, seconds: float, loses: bool) -> None:
+        """Give out no work for so long, as a system does that restarts; what is under way is served.
+
+        What waits stays, or is dropped and counted if the restart `loses` it.
+        """
+        self.stands_until_s = self._clock.now() + seconds
+        if loses:
+            names = [operator.name for operator in self._graph.served if operator.kind is not Kind.OUTPUT]
+            self._life.call(lambda: self._planner.hold(names))
 
     def close(self) -> None:
         """No turn comes any more."""
@@ -151,7 +165,7 @@ class Turns:
         return moved
 
     def _plan(self, now: float) -> NextWorks:
-        if self._life.phase is not Phase.RUNNING:
+        if self._life.phase is not Phase.RUNNING or now < self.stands_until_s:
             return NextWorks()
         planned = self._planner.plan(now, self._clock.wall_s())
         if self._edges is not None:
@@ -192,7 +206,10 @@ class Turns:
     def _measure(self, entry: Entry, result: TickResult) -> None:
         wall_s = entry.at_s
         queued = {name: self._state.queued(name) for name in self._state.sizes}
-        self._observer.add(Tick(entry.number, self._last_wall_s, wall_s, result, dict(self._state.sizes), queued))
+        # While everything stands still, all that is queued waits for a replica.
+        stands = self._clock.now() < self.stands_until_s
+        sizes, waiting = dict(self._state.sizes), queued if stands else self._planner.waiting()
+        self._observer.add(Tick(entry.number, self._last_wall_s, wall_s, result, sizes, queued, waiting))
         self._last_wall_s = wall_s
 
     def _note_cost(self, began: float, cpu_s: float, worked: bool) -> None:

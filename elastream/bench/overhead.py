@@ -1,0 +1,89 @@
+"""How long AuTraScale computes (the paper's table IV): training, one recommendation, and one by transfer."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from elastream.bench.tables import table
+from elastream.policies.autrascale.bootstrap import bootstrap_sizes
+from elastream.policies.autrascale.improvement import most_promising
+from elastream.policies.autrascale.models import Sizes
+from elastream.policies.autrascale.score import Goal
+from elastream.policies.autrascale.surrogate import Surrogate
+from elastream.policies.autrascale.transfer import with_estimates
+
+PAPER_S = {
+    2: (0.042, 0.0008, 0.070),
+    4: (0.053, 0.0006, 0.081),
+    6: (0.065, 0.0006, 0.094),
+    8: (0.076, 0.0006, 0.104),
+    10: (0.088, 0.0006, 0.116),
+}
+"""Operators -> training, use, transfer."""
+
+MOST, ALIKE, TIMES = 40, 6, 9
+LATENCY_S = 0.3
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Processor seconds of the thread that decides, the median of some times."""
+
+    operators: int
+    train_s: float
+    """Train the model on the first samples."""
+    use_s: float
+    """Find the sizes with the largest expected improvement."""
+    transfer_s: float
+    """Estimate the first samples by another rate's model, and train on them."""
+
+
+def bench_overhead() -> list[Overhead]:
+    return [_measure(operators) for operators in PAPER_S]
+
+
+def overhead_table(found: list[Overhead]) -> str:
+    rows = []
+    for its in found:
+        mine = (its.train_s, its.use_s, its.transfer_s)
+        pairs = zip(mine, PAPER_S[its.operators], strict=True)
+        rows.append([str(its.operators), *(f"{ours * 1e3:.1f} ({paper * 1e3:g})" for ours, paper in pairs)])
+    return table(["operators", "train ms (paper)", "use ms (paper)", "transfer ms (paper)"], rows)
+
+
+def _measure(operators: int) -> Overhead:
+    base, most = (4,) * operators, (MOST,) * operators
+    first = list(bootstrap_sizes(base, most, ALIKE))
+    scores = [_score(sizes, base) for sizes in first]
+    model = Surrogate(base, most, first, scores)
+    real = list(zip(first[:2], scores[:2], strict=True))
+
+    def train() -> None:
+        Surrogate(base, most, first, scores)
+
+    def use() -> None:
+        most_promising(model, base, most, set(first), max(scores), 0.01, np.random.default_rng(0))
+
+    def transfer() -> None:
+        data = with_estimates(model, real, first, base, most)
+        Surrogate(base, most, [sizes for sizes, _ in data], [score for _, score in data])
+
+    return Overhead(operators, _seconds(train), _seconds(use), _seconds(transfer))
+
+
+def _score(sizes: Sizes, base: Sizes) -> float:
+    """Of a pipeline whose latency falls with every replica, and rises where there are many."""
+    latency_s = 0.05 * sum(least / size for least, size in zip(base, sizes, strict=True)) + 1e-4 * sum(sizes)
+    return Goal(LATENCY_S).score(latency_s, sizes, base)
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    took = []
+    for _ in range(TIMES):
+        began = time.thread_time()
+        work()
+        took.append(time.thread_time() - began)
+    return median(took)

@@ -1,0 +1,73 @@
+"""AuTraScale on the simulator where replicas crowd one another, beside DS2 and DRS; and when the rate changes."""
+
+import pytest
+from crowded import POOL, played
+
+from elastream.policies.autrascale import AuTraScale, BenefitModel
+from elastream.policies.autrascale.score import Goal
+from elastream.workload import constant, steps
+
+TARGET_MS = 200.0
+WORD = f"autrascale:latency_ms={TARGET_MS:g}"
+FIRST = 9
+"""First samples of three operators, all alike (6) and one alone (3)."""
+
+
+def model_of(policy: object, per_second: float) -> BenefitModel:
+    assert isinstance(policy, AuTraScale)
+    return min(policy.models, key=lambda model: abs(model.per_second - per_second))
+
+
+@pytest.mark.parametrize("start", [1, POOL])
+def test_autrascale_keeps_the_latency_with_few_replicas_from_too_few_and_from_too_many(start: int) -> None:
+    found = played(WORD, constant(200, 900.0), start=start)
+    model, goal = model_of(found.policy, 200), Goal(TARGET_MS / 1e3)
+    assert found.latency_ms <= TARGET_MS
+    assert goal.score(found.latency_ms / 1e3, found.sizes, model.base) >= goal.enough
+    # The first samples, as the paper takes them, and a few iterations.
+    assert len(model.samples) <= FIRST + 4
+    assert sum(found.sizes) < 0.75 * 3 * POOL
+
+
+def test_ds2_and_drs_with_true_rates_miss_the_latency_where_replicas_crowd_one_another() -> None:
+    arrivals = constant(200, 900.0)
+    for word in ("ds2", f"drs:latency_ms={TARGET_MS:g}"):
+        assert played(word, arrivals, start=1).latency_ms > TARGET_MS, word
+
+
+def test_drs_with_observed_rates_keeps_it_with_more_replicas_than_autrascale() -> None:
+    arrivals = constant(200, 900.0)
+    drs = played(f"drs:latency_ms={TARGET_MS:g},observed=1", arrivals, start=POOL)
+    ours = played(WORD, arrivals, start=POOL)
+    assert drs.latency_ms <= TARGET_MS and ours.latency_ms <= TARGET_MS
+    assert sum(ours.sizes) < 0.75 * sum(drs.sizes)
+
+
+def test_every_reason_says_what_was_tried_what_is_best_and_why_the_next() -> None:
+    reasons = played(WORD, constant(220, 900.0), start=1).reasons
+    assert reasons[0].startswith("by true rates the fewest that serve")
+    tried = [reason for reason in reasons if reason.startswith("tried")]
+    assert any("best so far (" in reason and "first sample" in reason for reason in tried)
+    assert any("its score is" in reason and "expected improvement" in reason for reason in tried)
+
+
+def test_at_another_rate_transfer_takes_at_most_half_the_real_samples_of_starting_anew() -> None:
+    transferred = anew = 0
+    for seed in (1, 2, 3):
+        both = played(WORD, steps([180, 120], 2400.0), start=1, seed=seed)
+        alone = played(WORD, constant(120, 900.0), start=1, seed=seed)
+        assert both.latency_ms <= TARGET_MS and alone.latency_ms <= TARGET_MS
+        transferred += len(model_of(both.policy, 120).samples)
+        anew += len(model_of(alone.policy, 120).samples)
+    assert transferred <= anew / 2
+
+
+def test_a_run_that_begins_with_the_models_of_another_goes_to_the_best_sizes_at_once() -> None:
+    first = played(WORD, constant(200, 900.0), start=1)
+    assert isinstance(first.policy, AuTraScale)
+    second = AuTraScale(latency_ms=TARGET_MS)
+    second.recall(first.policy.models)
+    again = played(second, constant(200, 300.0), start=1)
+    assert "is known from" in again.reasons[0]
+    assert again.sizes == first.sizes and again.latency_ms <= TARGET_MS
+    assert len(model_of(second, 200).samples) == len(model_of(first.policy, 200).samples)
