@@ -75,10 +75,10 @@ class Turns:
         """How many works hosts were given."""
         self.turn_cpu_s = 0.0
         """CPU time that a turn with something to do takes now."""
-        self._turn_s = 0.0
-        self._last_wall_s = clock.wall_s()
         self.stands_until_s = -math.inf
         """Nothing is given out before."""
+        self._turn_s = 0.0
+        self._last_wall_s = clock.wall_s()
 
     def make(self, events: list[Event]) -> None:
         """Receipts -> entry -> plan -> works."""
