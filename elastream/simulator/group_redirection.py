@@ -16,14 +16,12 @@ BLENDS = 0.3
 
 
 class GroupRedirection:
-    """Looks at all operators with the grouping `redirection` and columns, every half second."""
+    """Looks at all operators with the grouping `redirection` and columns, a few times per second."""
 
     def __init__(self, flow: Flow, groups: GroupMoves) -> None:
         self._flow = flow
         self._groups = groups
         self._told: list[Redirected] = []
-        self.interval_s = 5.0
-        """How long the intervals are in which somebody decides."""
         if any(its.by_load for its in groups.operators.values()):
             flow.later(rules.REDIRECT_S, self._look)
 
@@ -69,5 +67,5 @@ class GroupRedirection:
         """Per group, the part of a queue that is filled by what waits of it and by what will come in an interval."""
         shares, owners = its.popularity.of_groups, np.asarray(its.owners)
         of_lane = np.maximum(its.weights, 1e-12)[owners]
-        demand: Floats = (its.per_s * self.interval_s * shares + queued[owners] * shares / of_lane) / length
+        demand: Floats = (its.per_s * rules.FULL_S * shares + queued[owners] * shares / of_lane) / length
         return demand

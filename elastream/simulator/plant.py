@@ -60,7 +60,6 @@ class SimulatedPlant:
         self._times = self.moving.redirect[:, TIMES].copy()
         self._cpu_share = np.repeat(model.fixed.cpu_share, np.diff(model.fixed.first))
         """Per lane."""
-        fidelity.redirection.interval_s = td_s
         self.moving.redirect[:, LENGTH] = [self._length(float(its)) for its in self.moving.expected_s]
 
     def clock(self) -> float:
@@ -140,7 +139,7 @@ class SimulatedPlant:
             for lane in range(first + decision.after, first + decision.before):
                 self.fidelity.containers.free(lane)
             self.moving.asked[place] = decision.after
-            if not restart:
+            if restart is Restart.NO:
                 self.fidelity.groups.resize(place)
         self.model.weigh(self.moving)
         if restart is not Restart.NO:
