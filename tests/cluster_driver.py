@@ -5,7 +5,8 @@
 Orders come as lines of JSON on standard input, answers leave as lines of JSON on standard output:
 
     {"run": FOLDER}  files of FOLDER/in flow through operators into FOLDER/sink and FOLDER/parquet; now and then is told:
-                     {"tick", "slots", "finished"}, and {"failed"} if none can follow
+                     {"tick", "slots", "finished", "machines", "stray"}, and {"failed"} if none can follow; the last two are
+                     the machines on which replicas live, and replicas that live where no host is
     {"total": N}     that many executors are wanted; those that are too many are sent away
     {"lacking": {WHAT: PLACE}}  a run whose executors lack the base, a sink's directory or their Python: {"refused"}
     {"end": COUNT}   when so many tuples have arrived the run stops, and is told as {"ended": [...]}
@@ -46,7 +47,7 @@ def topology(folder: Path) -> Topology:
         ),
     )
     flow.batch("a", same, after="in", replicas=3)
-    flow.map("b", lambda row: row, after="a", grouping=groupings.fields("id"), replicas=3)
+    flow.map("b", lambda row: row, after="a", grouping=groupings.redirection("id"), replicas=3)
     flow.dataframe("tally", tally, after="a", schema="digit long, count long", updates=True, replicas=2)
     flow.output("tallies", after="tally")
     flow.sink("end", files_by_delivery(folder / "sink"), after="b", replicas=3)
@@ -55,11 +56,20 @@ def topology(folder: Path) -> Topology:
 
 
 def start(spark: SparkSession, folder: Path) -> Handle:
-    handle = run(topology(folder), str(folder / "base"), spark=spark)
+    handle = run(topology(folder), str(folder / "base"), spark=spark, policy="dr-stream", td_s=1.0, benchmark_s=0)
 
     def tell_of_it() -> None:
         while handle.active:
-            tell(tick=handle.ledger.entry, slots=handle.observe().slots, finished=len(ids_in(folder / "sink")))
+            seen = handle.observe()
+            hosts = {host.host: host.machine for host in seen.hosts}
+            homes = [hosts.get(lane.host, "nowhere") for o in seen.scalable() for lane in o.lanes if lane.host >= 0]
+            tell(
+                tick=handle.ledger.entry,
+                slots=seen.slots,
+                finished=len(ids_in(folder / "sink")),
+                machines=len(set(homes)),
+                stray=homes.count("nowhere"),
+            )
             time.sleep(0.3)
         if failure := handle._failure():
             tell(failed=str(failure))

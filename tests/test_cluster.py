@@ -132,8 +132,11 @@ def test_executors_and_a_worker_that_die_come_and_go_in_mid_run_lose_and_double_
         driver.order(total=total)
         flow.feed_until(lambda tick: tick["slots"] == total)  # noqa: B023
         flow.flows()
+    flow.feed_until(lambda tick: tick["machines"] > 1)
     cluster.kill_worker()
     flow.feed_until(lambda tick: tick["slots"] == 2)
+    # The policy places replicas by first fit; none stays where no host is.
+    assert flow.feed_until(lambda tick: "stray" in tick)["stray"] == 0
     flow.flows()
     flow.ends()
     # Other modules have this cluster too.
