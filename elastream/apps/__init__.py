@@ -6,6 +6,8 @@ BUILT_IN = {
     "dns": "elastream.apps.dns:topology",
     "wordcount": "elastream.apps.wordcount:topology",
     "top-n": "elastream.apps.top_n:topology",
+    "nexmark-q5": "elastream.apps.nexmark_q5:topology",
+    "nexmark-q11": "elastream.apps.nexmark_q11:topology",
 }
 """Name -> where its topology is."""
 
