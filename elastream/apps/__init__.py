@@ -6,6 +6,7 @@ BUILT_IN = {
     "dns": "elastream.apps.dns:topology",
     "wordcount": "elastream.apps.wordcount:topology",
     "top-n": "elastream.apps.top_n:topology",
+    "yahoo": "elastream.apps.yahoo:topology",
     "nexmark-q5": "elastream.apps.nexmark_q5:topology",
     "nexmark-q11": "elastream.apps.nexmark_q11:topology",
 }

@@ -8,12 +8,12 @@ reads, are left out.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from elastream.apps.event_times import happened_us
 from elastream.apps.scatter import Numbers
 from elastream.apps.skew import zipf_of_share
 from elastream.topology import parse_schema
@@ -27,9 +27,6 @@ KINDS = ("person", "auction", "bid")
 
 FIRST_ID = 1000
 """Of persons and of auctions."""
-
-BEGAN = datetime(2015, 7, 15, tzinfo=UTC)
-"""When the first event happens: results are the same whenever a run begins."""
 
 PERSONS, AUCTIONS, ALL = 1, 3, 50
 """So many of so many events; the others are bids."""
@@ -108,12 +105,3 @@ class _Draws:
 
     def below(self, ends: Numbers) -> Numbers:
         return (self.share() * ends).astype(np.int64)
-
-
-def happened_us(arrivals: Arrivals, numbers: Numbers) -> Numbers:
-    """When events of a workload happen, in microseconds since 1970: so long after the first as they are due."""
-    if not len(numbers):
-        return numbers
-    first = int(numbers.min())
-    due_s = arrivals.due_times(first, int(numbers.max()) + 1)[numbers - first]
-    return int(BEGAN.timestamp()) * 1_000_000 + np.rint(due_s * 1e6).astype(np.int64)
