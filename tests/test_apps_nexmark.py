@@ -23,6 +23,9 @@ from elastream import run
 from elastream.apps import nexmark_q5, nexmark_q11
 from elastream.apps.database import stored_rows
 from elastream.apps.nexmark_events import ACTIVE, AHEAD, FIRST_ID, RUNNING, Nexmark
+from elastream.bench.scenario import Scenario
+from elastream.bench.simulator_plant import SimulatorPlant
+from elastream.simulator.profile import load_profile
 from elastream.testing import LocalEngine
 from elastream.topology import Graph
 from elastream.workload import Arrivals, constant, parse_workload
@@ -132,6 +135,13 @@ def test_in_a_data_spike_its_hot_keys_get_and_make_their_share_of_the_bids() -> 
         assert key < FIRST_ID + RUNNING and count / len(bids) == pytest.approx(0.6, abs=0.03)
 
 
+def test_a_simulation_has_as_many_keys_at_a_time_and_a_hot_one_with_its_share() -> None:
+    for key, keys, share in (("auction", RUNNING, 0.5), ("person", ACTIVE, 0.75)):
+        count, zipf = Nexmark(constant(1, 1), key).skew
+        assert count == keys and 1 / np.sum(np.arange(1.0, count + 1) ** -zipf) == pytest.approx(share, abs=0.001)
+    assert Nexmark(parse_workload("constant:per_second=1,seconds=1", zipf=1.5), "person").skew == (RUNNING, 1.5)
+
+
 # -- flows
 
 
@@ -173,7 +183,8 @@ def test_both_queries_agree_with_a_plain_query_of_the_same_events_by_spark(spark
         for name, query in QUERIES.items()
     }
     pa.parquet.write_table(pa.Table.from_batches([graphs["nexmark-q5"].sources[0].source.rows(0, count)]), events)
-    bids = spark.read.parquet(str(events)).where("kind = 'bid'")
+    # One partition: nothing has to be shuffled.
+    bids = spark.read.parquet(str(events)).coalesce(1).where("kind = 'bid'")
     counts = bids.groupBy(sql.window("at", "10 seconds", "5 seconds"), "auction").count()
     place = sql.rank().over(Window.partitionBy("window").orderBy(sql.desc("count")))
     most = counts.withColumn("place", place).where("place = 1")
@@ -187,3 +198,17 @@ def test_both_queries_agree_with_a_plain_query_of_the_same_events_by_spark(spark
             assert handle.dead_letters().num_rows == 0
         rows = sorted((float(a), *map(float, rest)) for a, *rest in query.collect())
         assert len(rows) > 20 and [tuple(map(float, row)) for row in stored(graphs[name])] == rows
+
+
+# -- the simulator
+
+
+@pytest.mark.parametrize(("app", "counted"), [("nexmark-q5", 0.92), ("nexmark-q11", 0.92), ("yahoo", 1 / 3)])
+def test_the_profile_that_ships_knows_the_workloads_of_autrascale(app: str, counted: float) -> None:
+    workload = "constant:per_second=100,seconds=10"
+    done = SimulatorPlant(load_profile(None)).simulate(
+        Scenario(app, app=app, workload=workload, policy="static:replicas=3")
+    )
+    processed = {name: sum(sample.processed for sample in its) for name, its in done.record.series.operators.items()}
+    assert processed["count"] == pytest.approx(1000 * counted, rel=0.05)
+    assert done.events.queued == 0 and processed["store"] > 0

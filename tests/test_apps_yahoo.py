@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import time
 from collections import Counter
@@ -252,6 +253,7 @@ def test_what_the_server_refuses_is_said_and_the_next_command_gets_its_own_reply
         (lambda url: url.replace(f":{PASSWORD_IN_URL}@", ""), "NOAUTH Authentication required"),
         (lambda url: url.replace("/3", "/9999"), "DB index is out of range"),
         (lambda url: url.replace("127.0.0.1:", "127.0.0.1:1")[:-3], "check that the server runs, and the URL"),
+        (lambda url: re.sub(r":\d+/3", ":99999/3", url), "Port out of range 0-65535"),
         (lambda url: url.replace(PASSWORD_IN_URL, PASSWORD), "write each of : @ / ? # and space in them as %"),
         (lambda url: url.replace("redis:", "rediss:"), "for counts also redis://host:port/0"),
     ],

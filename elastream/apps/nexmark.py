@@ -18,7 +18,7 @@ LENGTH_S = 10.0
 """Of windows, and of the pause that ends a session: as in the benchmark."""
 
 LATENESS_S = 1.0
-"""Bids come in order; what a window waits for is the end of a rescale."""
+"""Bids come in order; so much is for what a rescale may turn round."""
 
 
 @dataclass(frozen=True)

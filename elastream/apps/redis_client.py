@@ -31,18 +31,20 @@ class RedisError(Exception):
 
 
 class Redis:
-    """For one thread at a time."""
+    """For one thread at a time. It connects when it is first used."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
         self._socket: socket.socket | None = None
         self._replies: BufferedReader | None = None
+
+    def check(self) -> None:
+        """Connect now, and look for the server once: one that cannot be used is said before anything runs."""
         try:
             self._connect()
-        except (OSError, OverflowError, RedisError) as error:
-            self.close()
+        except (OSError, ValueError, RedisError) as error:
             raise SettingError(
-                f"database {address.shown}: {address.hide(error)}; check that the server runs, and the URL"
+                f"database {self._address.shown}: {self._address.hide(error)}; check that the server runs, and the URL"
             ) from None
 
     def run(self, *commands: Sequence[Word]) -> list[Reply]:
@@ -56,10 +58,9 @@ class Redis:
                 return self._send(commands)
             except RedisError as error:
                 said = self._address.hide(error)
-                # One that has just started says so while it reads its file.
+                # So says one that has just started, while it reads its file.
                 if not said.startswith("LOADING"):
                     break
-                self.close()
             except OSError as error:
                 said = self._address.hide(error)
                 self.close()
@@ -72,13 +73,18 @@ class Redis:
         self._socket = self._replies = None
 
     def _connect(self) -> None:
+        self.close()
         parts = urlsplit(self._address.target)
         self._socket = socket.create_connection((parts.hostname or "", parts.port or PORT), timeout=REPLY_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._replies = self._socket.makefile("rb")
         names = [unquote(word) for word in (parts.username, parts.password) if word]
         login = [("AUTH", *names)] if names else []
-        self._send([*login, ("SELECT", parts.path.strip("/") or 0)])
+        try:
+            self._send([*login, ("SELECT", parts.path.strip("/") or 0)])
+        except BaseException:
+            self.close()
+            raise
 
     def _send(self, commands: Sequence[Sequence[Word]]) -> list[Reply]:
         assert self._socket is not None

@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 
 from elastream.apps.database_address import Address
-from elastream.apps.redis_client import Redis
+from elastream.apps.redis_client import Redis, Word
 from elastream.apps.results_table import DELIVERIES, Rows, Table
 from elastream.errors import SettingError
 
@@ -38,6 +38,7 @@ class RedisResults:
                 f"database {self._shown}: expected counts, and {table.name} is another kind of table; "
                 "name a SQLite file or postgresql://..."
             )
+        self._redis.check()
 
     def store(self, table: Table, delivery: str, rows: Rows) -> bool:
         assert table.greatest is not None
@@ -47,7 +48,7 @@ class RedisResults:
             *names, field = (str(value) for place, value in enumerate(row) if place != count)
             hashes.append(":".join([table.name, *(quote(name, safe="") for name in names)]))
             words += [field, str(row[count])]
-        script = ("EVAL", STORE, len(hashes) + 1, DELIVERIES, *hashes, delivery, *words)
+        script: list[Word] = ["EVAL", STORE, len(hashes) + 1, DELIVERIES, *hashes, delivery, *words]
         return self._redis.run(script) == [1]
 
     def read(self, table: Table) -> Rows:

@@ -37,21 +37,17 @@ class _Known:
     """Of one process. Replicas that share it take turns."""
 
     def __init__(self, address: Address) -> None:
-        self._address = address
-        self._redis: Redis | None = None
+        self._redis = Redis(address)
         self._campaigns: dict[str, str] = {}
 
     def campaigns_of(self, ads: list[str]) -> Found:
         if new := [ad for ad in ads if ad not in self._campaigns]:
-            if self._redis is None:
-                self._redis = Redis(self._address)
             found = self._redis.run(("HMGET", IN_REDIS, *new))[0]
             self._campaigns |= {ad: name.decode() for ad, name in zip(new, found, strict=True) if name is not None}
         return [self._campaigns.get(ad) for ad in ads]
 
     def close(self) -> None:
-        if self._redis is not None:
-            self._redis.close()
+        self._redis.close()
 
 
 _KNOWN: dict[tuple[int, str], _Known] = {}
@@ -72,6 +68,7 @@ def campaigns_in(database: str) -> CampaignTable | CampaignsInRedis:
         return CampaignTable(table)
     redis = Redis(address)
     try:
+        redis.check()
         redis.run(("HSET", IN_REDIS, *(word for pair in table.items() for word in pair)))
     finally:
         redis.close()
