@@ -1,4 +1,4 @@
-"""Nexmark's queries 5 and 11: events by the benchmark's rules, and results that are exact through rescales and kills."""
+"""Nexmark's queries 5 and 11: events by its rules, and results that are exact through rescales and kills."""
 
 import datetime as dt
 import os

@@ -1,4 +1,4 @@
-"""The Yahoo streaming benchmark: views of campaigns are counted exactly, and stored in SQLite or in a real Redis."""
+"""The Yahoo streaming benchmark: views are counted exactly, and stored in SQLite or a real Redis."""
 
 import json
 import os

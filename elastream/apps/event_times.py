@@ -1,4 +1,4 @@
-"""When the events of a workload happen: their numbers enter, times leave that are the same whenever a run begins."""
+"""Times of a workload's events by their numbers, the same whenever a run begins."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The source of Nexmark's queries, and windows of its bids: an application enters, with operators more it leaves."""
+"""The source of Nexmark's queries and windows of its bids, declared in an application."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +42,10 @@ class BidsBy:
 
 
 def add_bids(app: Topology, arrivals: Arrivals, key: str) -> BidsBy:
-    """Declare the source and, inside its work, what takes the bids out of it: so they stay in order up to their window."""
+    """Declare the source and an operator that takes the bids out of it.
+
+    That one runs inside the source's work, so bids stay in order up to their window.
+    """
     bids = BidsBy(key)
     app.source("events", sources.replay(arrivals, EVENTS, Nexmark(arrivals, key)))
     app.batch(BIDS, bids, after="events", schema=bids.schema, chain=True)

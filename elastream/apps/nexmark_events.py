@@ -1,4 +1,4 @@
-"""Events of an auction site by the rules of the Nexmark benchmark: an event's number enters, the event leaves, the same each time.
+"""Events of an auction site by the rules of the Nexmark benchmark, each made from its number alone.
 
 Of 50 events in a row the first is a new person, the next 3 are new auctions, and 46 are bids. Numbers of persons and auctions
 follow from that, so no event needs to know another one. Half of the bids are for the hot auction, the first of the newest

@@ -1,4 +1,4 @@
-"""A connection to Redis: commands enter, replies leave, in the order of the commands. It speaks the protocol RESP, version 2.
+"""A connection to Redis, by its protocol RESP 2: commands enter, their replies leave.
 
 A server that goes away is looked for again for half a minute, and the commands are sent again: send none that may not come twice.
 """

@@ -1,4 +1,4 @@
-"""How skewed keys are: the share of the most popular one enters, the exponent of Zipf's law that gives it leaves."""
+"""The exponent of Zipf's law by which the most popular key has a given share."""
 
 import numpy as np
 

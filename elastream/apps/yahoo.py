@@ -1,4 +1,4 @@
-"""The Yahoo streaming benchmark, as in the AuTraScale paper (figure 4): how often is each campaign seen?
+"""The Yahoo streaming benchmark (AuTraScale, figure 4): how often is each campaign seen?
 
 JSON documents enter; each is parsed, views are kept, an ad is joined with its campaign, the views of every campaign are counted
 by ten seconds of event time, and the counts are stored. As in the benchmark a window is not closed: its count is stored
@@ -43,9 +43,9 @@ def topology(
     grouping: str = "shuffle",
     replicas: int = 4,
 ) -> Topology:
-    """`database` is a file for SQLite, postgresql://user:password@host:port/name or, as in the paper, redis://host:port/0.
+    """`database` is a file for SQLite, postgresql://user:password@host:port/name or redis://host:port/0.
 
-    With Redis the ads' campaigns are read from there, too. `service_ms` is added to the service of every tuple in every
+    With Redis, as in the paper, the ads' campaigns are read from there, too. `service_ms` is added to the service of every tuple in every
     operator. `grouping` is the one in front of every operator but `count`.
     """
     each = service(grouping, replicas, service_ms)
@@ -97,7 +97,7 @@ def keep_views(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class JoinCampaigns:
-    """Each view with its campaign and the window it falls into. One of an ad that nobody knows is left out."""
+    """Each view with its campaign and its window. A view of an ad that nobody knows is left out."""
 
     campaigns_of: Callable[[list[str]], list[str | None]]
 

@@ -1,4 +1,4 @@
-"""Which campaign an ad belongs to: ads enter, campaigns leave, from a table of one's own or from Redis."""
+"""The campaigns of ads, from a table in memory or from Redis."""
 
 import os
 import threading
@@ -24,7 +24,7 @@ class CampaignTable:
 
 @dataclass(frozen=True)
 class CampaignsInRedis:
-    """Asks the server for every ad that this process has not met; as in the benchmark, what is known is not asked again."""
+    """Asks the server for ads that this process has not met; as in the benchmark, each once."""
 
     address: Address
 

@@ -1,4 +1,4 @@
-"""Events of the Yahoo streaming benchmark: a tuple's number enters, a JSON document leaves, the same one each time.
+"""Events of the Yahoo streaming benchmark: JSON documents, each made from its number alone.
 
 There are 100 campaigns with 10 ads each. An event is a view, a click or a purchase of an ad by a user on a page. The workload's
 hot keys are campaigns.
