@@ -207,10 +207,10 @@ def test_both_queries_agree_with_a_plain_query_of_the_same_events_by_spark(spark
 
 @pytest.mark.parametrize(("app", "counted"), [("nexmark-q5", 0.92), ("nexmark-q11", 0.92), ("yahoo", 1 / 3)])
 def test_the_profile_that_ships_knows_the_workloads_of_autrascale(app: str, counted: float) -> None:
-    workload = "constant:per_second=100,seconds=10"
+    workload = "constant:per_second=1000,seconds=30"
     done = SimulatorPlant(load_profile(None)).simulate(
         Scenario(app, app=app, workload=workload, policy="static:replicas=3")
     )
     processed = {name: sum(sample.processed for sample in its) for name, its in done.record.series.operators.items()}
-    assert processed["count"] == pytest.approx(1000 * counted, rel=0.05)
+    assert processed["count"] == pytest.approx(30_000 * counted, rel=0.02)
     assert done.events.queued == 0 and processed["store"] > 0

@@ -14,3 +14,6 @@ BUILT_IN = {
 
 COUNTING = ("wordcount", "top-n")
 """Those that have an operator more where the grouping does not keep a key in one replica."""
+
+WINDOWED = ("nexmark-q5", "nexmark-q11")
+"""Those whose results come only when windows of ten seconds have ended."""
