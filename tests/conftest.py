@@ -19,7 +19,7 @@ from elastream.testing.spark_cluster import Cluster, spark_cluster
 
 _FOLDERS = count()
 
-SLOW_FIXTURES = {"spark", "broker", "cluster", "driver", "database", "browser"}
+SLOW_FIXTURES = {"spark", "broker", "cluster", "driver", "database", "browser", "redis"}
 SLOW_MODULES = {
     "test_bench",
     "test_bench_dataframe",

@@ -188,7 +188,9 @@ def fed(windows: Windows, rows: list[tuple[int, int | None]]) -> dict[tuple[floa
         when = dt.datetime.fromtimestamp(at, dt.UTC)
         assert windows.add(1, [{"k": 1, "at": when, "x": x, "y": None if x is None else x / 2}], state) == []
     out: dict[tuple[float, float], dict[str, Any]] = {}
-    for at_s in sorted(state.timers):
+    while state.timers:
+        at_s = min(state.timers)
+        state.timers.remove(at_s)
         for row in windows.close(1, at_s, state):
             place = row["window_start"].timestamp(), row["window_end"].timestamp()
             assert place not in out and place[1] <= at_s

@@ -6,8 +6,14 @@ BUILT_IN = {
     "dns": "elastream.apps.dns:topology",
     "wordcount": "elastream.apps.wordcount:topology",
     "top-n": "elastream.apps.top_n:topology",
+    "yahoo": "elastream.apps.yahoo:topology",
+    "nexmark-q5": "elastream.apps.nexmark_q5:topology",
+    "nexmark-q11": "elastream.apps.nexmark_q11:topology",
 }
 """Name -> where its topology is."""
 
 COUNTING = ("wordcount", "top-n")
 """Those that have an operator more where the grouping does not keep a key in one replica."""
+
+WINDOWED = ("nexmark-q5", "nexmark-q11")
+"""Those whose results come only when windows of ten seconds have ended."""

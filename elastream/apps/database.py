@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from elastream.apps.database_address import Address, parse_address
 from elastream.apps.postgres_results import PostgresResults
+from elastream.apps.redis_results import RedisResults
 from elastream.apps.results_table import DELIVERIES, Database, Rows, Table
 from elastream.apps.sqlite_results import SqliteResults
 from elastream.engine import Delivery
@@ -74,4 +75,6 @@ def _read(address: Address, table: Table) -> Rows:
 
 
 def _connect(address: Address) -> Database:
+    if address.is_redis:
+        return RedisResults(address)
     return PostgresResults(address) if address.is_postgres else SqliteResults(address)

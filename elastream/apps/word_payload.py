@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from elastream.apps.payload_files import read_text
 from elastream.apps.scatter import Numbers, scattered
+from elastream.apps.skew import zipf_of_share
 from elastream.apps.words_of_text import words_of
 from elastream.errors import SettingError
 from elastream.workload import KeyChoice, Keys
@@ -23,9 +24,6 @@ SHORTEST, LONGEST = 4, 12
 
 MOST_WORDS = 100_000
 """The largest vocabulary: it is shipped whole to every worker."""
-
-STEEPEST = 8.0
-"""With this exponent nearly all words are the same one."""
 
 _SYLLABLES = [consonant + vowel for vowel in "aeiou" for consonant in "bcdfghjklmnprstvwxyz"]
 
@@ -103,13 +101,7 @@ def skew_of_text(lines: list[str]) -> tuple[int, float]:
     counts = Counter(words_of(pa.array(lines))[0].to_pylist())
     if not counts:
         return 1, 0.0
-    share = max(counts.values()) / counts.total()
-    low, high = 0.0, STEEPEST
-    for _ in range(40):
-        middle = (low + high) / 2
-        alone = 1 / np.sum(np.arange(1.0, len(counts) + 1.0) ** -middle)
-        low, high = (middle, high) if alone < share else (low, middle)
-    return len(counts), round(low, 3)
+    return len(counts), zipf_of_share(len(counts), max(counts.values()) / counts.total())
 
 
 def _skewed(keys: Keys, zipf: float) -> Keys:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from pyspark.sql import SparkSession
 
-from elastream.apps import BUILT_IN, COUNTING
+from elastream.apps import BUILT_IN, COUNTING, WINDOWED
 from elastream.apps.load import load_app
 from elastream.engine import Handle, run, session
 from elastream.engine.spark.executors import capacity_of
@@ -35,6 +35,8 @@ SLOW_RATES = (25.0, 60.0, 120.0)
 """The same where every operator waits as well."""
 STRETCH_S = 7.0
 """How long each of them lasts."""
+WINDOWED_STRETCH_S = 25.0
+"""The same for applications whose results come late."""
 WARM_S = 2.0
 """The beginning of a stretch says nothing."""
 TIMED_APP = "tweets"
@@ -88,8 +90,9 @@ def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
     for app in dict.fromkeys((*apps, TIMED_APP)):
         say(f"timing the operators of {app}")
         with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
-            graph = _graph(app, folder, 0.0, steps(RATES, STRETCH_S * len(RATES)))
-            stretches[app] = _watch(spark, graph, folder)
+            stretch_s = WINDOWED_STRETCH_S if app in WINDOWED else STRETCH_S
+            graph = _graph(app, folder, 0.0, steps(RATES, stretch_s * len(RATES)))
+            stretches[app] = _watch(spark, graph, folder, stretch_s)
             times[app] = operator_times(graph, [tick for its in stretches[app] for tick in its.ticks])
         if app in COUNTING:
             say(f"timing {app} with the operator that adds up what several replicas counted")
@@ -264,7 +267,7 @@ def _graph(app: str, folder: str, service_ms: float, arrivals: Arrivals, **more:
     return load_app(app, arrivals, options)
 
 
-def _watch(spark: SparkSession, graph: Graph, folder: str) -> list[Stretch]:
+def _watch(spark: SparkSession, graph: Graph, folder: str, stretch_s: float = STRETCH_S) -> list[Stretch]:
     """The stretches of a whole run."""
     ticks: list[Tick] = []
     turns: list[tuple[float, float]] = []
@@ -284,7 +287,7 @@ def _watch(spark: SparkSession, graph: Graph, folder: str) -> list[Stretch]:
     if not ticks or len(used) < 2:
         raise SettingError(f"no tick in {PATIENCE_S:.0f} s: this machine is too busy to be measured")
     return [
-        _stretch(ticks, turns, used, origin_s + n * STRETCH_S + WARM_S, origin_s + (n + 1) * STRETCH_S)
+        _stretch(ticks, turns, used, origin_s + n * stretch_s + WARM_S, origin_s + (n + 1) * stretch_s)
         for n in range(len(RATES))
     ]
 

@@ -12,7 +12,11 @@ def add_app_arguments(parser: argparse.ArgumentParser) -> None:
     """Those that are parameters of its function."""
     group = parser.add_argument_group("the application's own options, for those that take them")
     group.add_argument("--payload", metavar="FILE", help="real events instead of generated ones")
-    group.add_argument("--database", metavar="FILE|URL", help="where results go: a SQLite file or postgresql://...")
+    group.add_argument(
+        "--database",
+        metavar="FILE|URL",
+        help="where results go: a SQLite file, postgresql://..., redis://... for counts",
+    )
     group.add_argument("--service-ms", type=float, metavar="MS", help="added service time of every operator, a tuple")
     group.add_argument(
         "--grouping",

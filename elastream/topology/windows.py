@@ -93,10 +93,12 @@ class Windows:
                 raise ValueError(f"column {self.time!r} is null: when did it happen?")
             at_us = (row[self.time] - _EPOCH) // _MICROSECOND
             for start_us, end_us in self._windows(at_us):
-                window = self._find(state, start_us, end_us)
+                window, is_new = self._find(state, start_us, end_us)
                 for aggregate in self.aggregates:
                     window[aggregate.name] = aggregate.add(window[aggregate.name], row)
-                state.wake_at_event(window["end_us"] / 1e6)
+                if is_new:
+                    # A session that has grown is woken when it would have ended, and asks again then.
+                    state.wake_at_event(end_us / 1e6)
         return []
 
     def close(self, key: Any, at_s: float, state: Any) -> Iterator[Row]:
@@ -104,6 +106,8 @@ class Windows:
         at_us = round(at_s * 1e6)
         over = [window for window in state.windows or () if window["end_us"] <= at_us]
         state.windows = [window for window in state.windows or () if window["end_us"] > at_us]
+        if self.gap_us and state.windows:
+            state.wake_at_event(min(window["end_us"] for window in state.windows) / 1e6)
         keys = dict(zip(self.key, (key,) if len(self.key) == 1 else key, strict=True))
         for window in sorted(over, key=lambda window: window["start_us"]):
             times = {"window_start": _time(window["start_us"]), "window_end": _time(window["end_us"])}
@@ -118,8 +122,8 @@ class Windows:
         start = at_us // self.every_us * self.every_us
         return [(s, s + self.length_us) for s in range(start, at_us - self.length_us, -self.every_us)]
 
-    def _find(self, state: Any, start_us: int, end_us: int) -> Row:
-        """The window of this time; sessions that touch become one."""
+    def _find(self, state: Any, start_us: int, end_us: int) -> tuple[Row, bool]:
+        """The window of this time, and whether it is new; sessions that touch become one."""
         windows: list[Row] = state.windows or []
         if self.gap_us:
             touching = [w for w in windows if w["start_us"] <= end_us and start_us <= w["end_us"]]
@@ -132,7 +136,7 @@ class Windows:
             for aggregate in self.aggregates:
                 found[aggregate.name] = aggregate.merge(found[aggregate.name], window[aggregate.name])
         state.windows = [*(w for w in windows if all(w is not other for other in touching)), found]
-        return found
+        return found, not touching
 
 
 def windows_of(
