@@ -6,6 +6,8 @@ BUILT_IN = {
     "dns": "elastream.apps.dns:topology",
     "wordcount": "elastream.apps.wordcount:topology",
     "top-n": "elastream.apps.top_n:topology",
+    "ddos": "elastream.apps.ddos:topology",
+    "comd": "elastream.apps.comd:topology",
 }
 """Name -> where its topology is."""
 
