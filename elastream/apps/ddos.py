@@ -51,7 +51,7 @@ def topology(
     """`payload` is a CSV file of flow records; without it they are generated, with attacks. `model` is what `elastream learn` wrote.
 
     `database` is a file for SQLite, or postgresql://user:password@host:port/name. `service_ms` is added to the service
-    of every tuple in every operator that has no key. `grouping` is the one in front of `parse`, `analyze` and `store`.
+    of every tuple in every operator. `grouping` is the one in front of `parse`, `analyze` and `store`.
     """
     each = service(grouping, replicas, service_ms)
     arrivals = arrivals or daily(400.0, 120.0)
@@ -68,7 +68,7 @@ def topology(
         counting = aggregator(by, window_s)
         app.keyed(
             f"by-{by}",
-            counting.add,
+            each.of_keyed(counting.add),
             after="parse",
             key=by,
             state=counting.windows.state,
@@ -77,18 +77,18 @@ def topology(
             event_time="at",
             lateness_s=lateness_s,
             drop_late=True,
-            replicas=(1, replicas),
+            **each.sizes,
         )
     app.keyed(
         "assemble",
-        gather,
+        each.of_keyed(gather),
         after=[f"by-{by}" for by in DIMENSIONS],
         key="window_start",
         state=GATHERED,
         schema=VECTOR,
         on_timer=assemble,
         event_time="counted_at",
-        replicas=(1, replicas),
+        **each.sizes,
     )
     app.batch("analyze", each.of(analyze), after="assemble", schema=VERDICT, **each.how)
     app.sink("store", each.of(store), after="analyze", **each.how)

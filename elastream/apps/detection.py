@@ -26,7 +26,9 @@ class Detection:
         return self.found / self.attacked if self.attacked else float("nan")
 
     def __str__(self) -> str:
-        counts = f"{self.windows} windows, {self.attacked} attacked, {self.flagged} flagged, {self.found} of these rightly"
+        counts = (
+            f"{self.windows} windows, {self.attacked} attacked, {self.flagged} flagged, {self.found} of these rightly"
+        )
         return f"{counts}: precision {self.precision:.2f}, recall {self.recall:.2f}"
 
 

@@ -71,7 +71,8 @@ class Clock:
         near = np.interp([first_s / STEP_S, stop_s / STEP_S], np.arange(len(self.counts)), self.counts)
         numbers = np.arange(max(0, int(near[0]) - 1), min(self.total, int(near[1]) + 2), dtype=np.int64)
         at_us = self.at_us(numbers)
-        return numbers[(at_us >= bounds[0]) & (at_us < bounds[1])]
+        inside: Numbers = numbers[(at_us >= bounds[0]) & (at_us < bounds[1])]
+        return inside
 
 
 @lru_cache(maxsize=4)
@@ -94,7 +95,8 @@ def flow_clock(seed: int, attacks: bool) -> Clock:
 
 def _attacks(random: Random, steps: int) -> tuple[Attack, ...]:
     """One after another, with a quarter of an hour to an hour between two; the first is soon."""
-    drawn, step = [], random.randint(3 * 6, 6 * 6)
+    drawn: list[Attack] = []
+    step = random.randint(3 * 6, 6 * 6)
     while True:
         length = random.randint(2 * 6, 8 * 6)
         if step + length > steps:

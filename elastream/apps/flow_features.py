@@ -45,7 +45,10 @@ def window_features(flows: pa.Table, window_s: int) -> tuple[pa.Array, Floats, p
     whole = flows.group_by("window", use_threads=False).aggregate(sums).sort_by("window")
     windows = whole.column("window").combine_chunks()
     totals = np.stack(
-        [np.asarray(whole.column(name), np.float64) for name in ("count_all", "packets_sum", "bytes_sum", "gap_ms_sum")],
+        [
+            np.asarray(whole.column(name), np.float64)
+            for name in ("count_all", "packets_sum", "bytes_sum", "gap_ms_sum")
+        ],
         axis=1,
     )
     spreads = {}

@@ -48,7 +48,7 @@ class RecordedFlows:
 
     @property
     def per_s(self) -> float:
-        return self.records.num_rows / (self.span_us / 1e6)
+        return float(self.records.num_rows / (self.span_us / 1e6))
 
     def __call__(self, numbers: Numbers) -> dict[str, Any]:
         times, places = np.divmod(numbers, self.records.num_rows)
@@ -91,5 +91,7 @@ def _typed(path: str, name: str, cells: list[str], lines: list[int]) -> pa.Array
                 pa.array([cell]).cast(pa.timestamp("us") if pa.types.is_timestamp(kind) else kind)
             except pa.ArrowInvalid:
                 what = "a time such as 2026-03-02 08:00:00" if name == "time" else "a number"
-                raise SettingError(f"payload {path}, line {number}: expected {what} as {name}, got {cell!r:.60}") from None
+                raise SettingError(
+                    f"payload {path}, line {number}: expected {what} as {name}, got {cell!r:.60}"
+                ) from None
         raise

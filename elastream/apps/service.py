@@ -32,6 +32,20 @@ class Served:
 
 
 @dataclass(frozen=True)
+class ServedKeys:
+    """The same of a function of a key, its rows and its state."""
+
+    function: Callable[..., Any]
+    service_ms: float
+
+    def __call__(self, key: Any, rows: list[dict[str, Any]], state: Any) -> list[Any]:
+        result = list(self.function(key, rows, state) or ())
+        if self.service_ms:
+            time.sleep(len(rows) * self.service_ms / 1e3)
+        return result
+
+
+@dataclass(frozen=True)
 class Service:
     """How every operator of an application is served."""
 
@@ -51,6 +65,9 @@ class Service:
 
     def of(self, function: Callable[..., Any]) -> Served:
         return Served(function, self.service_ms)
+
+    def of_keyed(self, function: Callable[..., Any]) -> ServedKeys:
+        return ServedKeys(function, self.service_ms)
 
 
 def service(grouping: str, replicas: int, service_ms: float, *, key: str | None = None) -> Service:

@@ -38,8 +38,8 @@ class SubspaceModel:
 
     def scores(self, features: Floats) -> Floats:
         """Per row the length of its residual, in parts of the limit: above 1 is not normal."""
-        residuals = self.residuals(features)
-        return np.sqrt((residuals**2).sum(axis=1)) / self.limit
+        lengths: Floats = np.sqrt((self.residuals(features) ** 2).sum(axis=1))
+        return lengths / self.limit
 
     def residuals(self, features: Floats) -> Floats:
         scaled = (features - self.mean) / self.scale
