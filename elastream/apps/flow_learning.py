@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from elastream.apps.flow_clock import START_US, WEEK_S, flow_clock
-from elastream.apps.flow_features import DIMENSIONS, feature_rows, window_features
+from elastream.apps.flow_features import DIMENSIONS, TOTALS, feature_rows, window_features
 from elastream.apps.flow_files import DEFAULTS, NEEDED, find_columns
 from elastream.apps.flow_parsing import FLOW, flows_of
 from elastream.apps.flow_traffic import Traffic
@@ -27,6 +27,8 @@ WINDOW_S = 60
 NORMAL = Traffic(seed=1, attacks=False)
 APART_S = 960
 """A window of every so many seconds is enough to know a week."""
+GENERATORS = 2
+"""Tasks that generate flows."""
 
 
 def learn(spark: "SparkSession", records: "DataFrame", window_s: int = WINDOW_S) -> SubspaceModel:
@@ -34,20 +36,19 @@ def learn(spark: "SparkSession", records: "DataFrame", window_s: int = WINDOW_S)
     from pyspark.sql import functions as sql
 
     window = (sql.unix_micros("at") / (window_s * 1_000_000)).cast("long") * window_s
-    flows = records.withColumn("window", window).cache()
-    try:
-        joined = flows.groupBy("window").agg(
-            sql.count("*").alias("flows"), sql.sum("packets"), sql.sum("bytes"), sql.sum("gap_ms")
-        )
-        for dimension in DIMENSIONS:
-            counted = flows.groupBy("window", dimension).agg(sql.count("*").cast("double").alias("n"))
-            spread = (sql.count("*"), sql.sum("n"), sql.sum(sql.col("n") * sql.log("n")), sql.max("n"))
-            joined = joined.join(counted.groupBy("window").agg(*spread), "window")
-        matrix = np.array([tuple(row)[1:] for row in joined.orderBy("window").collect()], np.float64).reshape(-1, 20)
-    finally:
-        flows.unpersist()
-    spreads = {name: matrix[:, 4 + 4 * place : 8 + 4 * place] for place, name in enumerate(DIMENSIONS)}
-    return fit_subspace(feature_rows(matrix[:, :4], spreads), window_s)
+    # One shuffle, for a window's flows are then together; and each of them once per dimension.
+    flows = records.withColumn("window", window).repartition(spark.sparkContext.defaultParallelism, "window")
+    by = sql.explode(sql.array(*(sql.struct(sql.lit(d).alias("by"), sql.col(d).alias("value")) for d in DIMENSIONS)))
+    flows = flows.select("window", "packets", "bytes", "gap_ms", by.alias("of")).select("*", "of.*")
+    sums = [sql.sum(name).alias(name) for name in TOTALS[1:]]
+    counted = flows.groupBy("window", "by", "value").agg(sql.count("*").cast("double").alias("n"), *sums)
+    spread = [sql.count("*"), sql.sum("n"), sql.sum(sql.col("n") * sql.log("n")), sql.max("n")]
+    rows = counted.groupBy("window", "by").agg(*spread, *(sql.sum(name) for name in TOTALS[1:])).collect()
+    found = {(row[0], row[1]): np.array(row[2:], np.float64) for row in rows}
+    windows = sorted({window for window, _ in found})
+    spreads = {d: np.array([found[window, d][:4] for window in windows]).reshape(-1, 4) for d in DIMENSIONS}
+    totals = [[found[window, "destination"][place] for place in (1, 4, 5, 6)] for window in windows]
+    return fit_subspace(feature_rows(np.array(totals).reshape(-1, 4), spreads), window_s)
 
 
 def records_in(spark: "SparkSession", file: str | None, window_s: int = WINDOW_S) -> "DataFrame":
@@ -56,7 +57,7 @@ def records_in(spark: "SparkSession", file: str | None, window_s: int = WINDOW_S
     from pyspark.sql.pandas.types import from_arrow_schema
 
     if file is None:
-        places = spark.range(len(normal_windows(window_s)))
+        places = spark.range(0, len(normal_windows(window_s)), 1, GENERATORS)
         return places.mapInArrow(_NormalFlows(window_s), from_arrow_schema(FLOW))
     frame = spark.read.csv(file, header=True)
     named = find_columns(file, frame.columns)
