@@ -21,8 +21,11 @@ from elastream.apps.flow_parsing import flows_of, lines_of, parse_flows
 from elastream.apps.flow_payload import flow_payload
 from elastream.apps.flow_traffic import RECORD, Traffic
 from elastream.apps.subspace_model import SubspaceModel, fit_subspace, q_limit, read_model
+from elastream.bench.scenario import Scenario
+from elastream.bench.simulator_plant import SimulatorPlant
 from elastream.cli.main import main
 from elastream.errors import SettingError
+from elastream.simulator.profile import load_profile
 from elastream.testing import LocalEngine
 from elastream.workload import constant
 
@@ -274,3 +277,15 @@ def test_spark_learns_what_is_normal_and_the_stream_applies_it(spark: SparkSessi
     rows = in_table(app)
     assert_same(rows, directly(flows_of(Traffic()(np.arange(3000))), learned))
     assert {flagged for *_, flagged, label in rows if label} == {True}
+
+
+# -- the simulator
+
+
+@pytest.mark.parametrize(("app", "flows"), [("ddos", "parse"), ("comd", "travel")])
+def test_the_profile_that_ships_knows_both_applications_of_the_paper(app: str, flows: str) -> None:
+    scenario = Scenario(app, app=app, workload="constant:per_second=160,seconds=20", policy="static:replicas=2")
+    done = SimulatorPlant(load_profile(None)).simulate(scenario)
+    processed = {name: sum(sample.processed for sample in its) for name, its in done.record.series.operators.items()}
+    assert processed[flows] == 3200 and processed["store"] > 0
+    assert done.events.queued == 0

@@ -52,7 +52,10 @@ def learn(spark: "SparkSession", records: "DataFrame", window_s: int = WINDOW_S)
 
 
 def records_in(spark: "SparkSession", file: str | None, window_s: int = WINDOW_S) -> "DataFrame":
-    """The flows of a CSV file, whole; without one generated ones. Both are made and read by Spark's tasks."""
+    """The flows of a CSV file, whole; without one generated ones. Both are made and read by Spark's tasks.
+
+    Times are in UTC; a row without one is in no window, and left out.
+    """
     from pyspark.sql import functions as sql
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -66,7 +69,7 @@ def records_in(spark: "SparkSession", file: str | None, window_s: int = WINDOW_S
     packets = sql.coalesce(cells["packets"].cast("long"), sql.lit(1))
     ms = sql.coalesce(cells["ms"].cast("double"), sql.lit(0.0))
     return frame.select(
-        sql.to_timestamp(found["time"]).alias("at"),
+        sql.to_timestamp(sql.concat(found["time"], sql.lit("+00:00"))).alias("at"),
         *(sql.coalesce(found[name].cast("string"), sql.lit("")).alias(name) for name in NEEDED[1:]),
         packets.alias("packets"),
         sql.coalesce(cells["bytes"].cast("long"), sql.lit(0)).alias("bytes"),
