@@ -78,6 +78,15 @@ def test_a_flow_depends_on_its_number_alone_and_weeks_follow_one_another() -> No
     assert Traffic(seed=2)(np.arange(50)) != whole.slice(0, 50)
 
 
+def test_the_flows_of_a_window_are_all_that_happened_in_it() -> None:
+    clock = flow_clock(1, False)
+    second = (clock.at_us(np.arange(4000)) - START_US) // 1_000_000
+    for first, stop in ((0, 60), (60, 120), (185, 190)):
+        assert (
+            clock.numbers_between(first, stop).tolist() == np.flatnonzero((second >= first) & (second < stop)).tolist()
+        )
+
+
 def test_days_are_busier_than_nights_and_weekends_and_attacks_add_to_that() -> None:
     calm, attacked = flow_clock(3, False), flow_clock(3, True)
     hours = np.histogram((calm.at_us(np.arange(0, calm.total, 50)) - START_US) / 3.6e9, np.arange(169))[0]

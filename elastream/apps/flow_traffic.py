@@ -10,6 +10,7 @@ of sending a great number of requests to one target:
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,8 @@ RECORD = parse_schema(
     "bytes long, ms long, label string"
 )
 """Columns of a flow record, in the order of a line."""
+
+Columns = dict[str, npt.NDArray[Any]]
 
 CLIENTS, SERVERS = 3000, 60
 _CLIENT_NET, _SERVER_NET = 0x0A000000, 0xC6336400
@@ -56,56 +59,62 @@ class Traffic:
     def __call__(self, numbers: Numbers) -> pa.RecordBatch:
         clock = flow_clock(self.seed, self.attacks)
         chance = _Chance(numbers, self.seed)
-        service = np.searchsorted(np.cumsum(_WEIGHT)[:-1], chance())
-        source = _CLIENT_NET + _zipf(chance(), CLIENTS, 0.7) * 37
-        destination = _SERVER_NET + _zipf(chance(), SERVERS, 0.8)
-        port, source_port = _PORT[service], 1024 + (chance() * 64_512).astype(np.int64)
-        packets = 1 + (_PACKETS[service] * _exponential(chance())).astype(np.int64)
-        size, pause = _SIZE[service] * (0.5 + chance()), _PAUSE[service] * _exponential(chance())
-        protocol = service
-
+        flows = _ordinary(chance)
         place = clock.attack_of(numbers, self.seed * 31 + 7)
-        kind = np.array([KINDS.index(attack.kind) for attack in clock.attacks] or [0])[place]
-        kind = np.where(place >= 0, kind, -1)
-        if (kind >= 0).any():
-            u, v, forged = chance(), chance(), hashes(numbers, self.seed + 99)
-            victim = _SERVER_NET + hashes(place, self.seed + 5).astype(np.int64) % np.int64(SERVERS)
-            bots = _BOT_NET + place * 4096
-            destination = np.where(kind >= 0, victim, destination)
-            sources = (
-                (forged >> np.uint64(32)).astype(np.int64) % 0xDF000000 + 0x01000000,
-                bots + (u * 40).astype(np.int64) * 13,
-                _REFLECTOR_NET + (u * 250).astype(np.int64),
-                bots + (u * 400).astype(np.int64) * 7,
-            )
-            anywhere = 1024 + (v * 64_512).astype(np.int64)
-            ports = (np.where(place % 2, 80, 443), anywhere, anywhere, np.int64(80))
-            long = (np.int64(1), 20 + (v * 200).astype(np.int64), 4 + (v * 8).astype(np.int64), packets)
-            heavy = (40 + 20 * v, 900 + 500 * v, 1300 + 150 * v, size)
-            of = (0, 2, 2, 1)
-            for n in range(len(KINDS)):
-                mine = kind == n
-                source, port = np.where(mine, sources[n], source), np.where(mine, ports[n], port)
-                packets, size = np.where(mine, long[n], packets), np.where(mine, heavy[n], size)
-                protocol = np.where(mine, of[n], protocol)
-                pause = np.where(mine & (n < 3), v, pause)
-            source_port = np.where(kind == 2, np.where(place % 2, 53, 123), source_port)
-        source_port = np.where(_PORT[protocol] == 0, 0, source_port)
+        kind = np.full(len(numbers), -1)
+        if (place >= 0).any():
+            kinds = np.array([KINDS.index(attack.kind) for attack in clock.attacks])
+            kind = np.where(place >= 0, kinds[place], -1)
+            for n, attack in enumerate(_attacking(chance, place, self.seed)):
+                flows = {name: np.where(kind == n, attack.get(name, column), column) for name, column in flows.items()}
+        packets, portless = flows["packets"], _PORT[flows["service"]] == 0
         return pa.RecordBatch.from_arrays(
             [
                 pa.array(clock.at_us(numbers)).cast(pa.timestamp("us", "UTC")),
-                addresses(source),
-                addresses(destination),
-                _PROTOCOL.take(pa.array(protocol)),
-                pa.array(source_port),
-                pa.array(np.where(_PORT[protocol] == 0, 0, port)),
+                addresses(flows["source"]),
+                addresses(flows["destination"]),
+                _PROTOCOL.take(pa.array(flows["service"])),
+                pa.array(np.where(portless, 0, flows["source_port"])),
+                pa.array(np.where(portless, 0, flows["port"])),
                 pa.array(packets),
-                pa.array((packets * size).astype(np.int64)),
-                pa.array((pause * (packets - 1)).astype(np.int64)),
+                pa.array((packets * flows["size"]).astype(np.int64)),
+                pa.array((flows["pause"] * (packets - 1)).astype(np.int64)),
                 pa.array(["", *KINDS]).take(pa.array(kind + 1)),
             ],
             schema=RECORD,
         )
+
+
+def _ordinary(chance: "_Chance") -> Columns:
+    """Flows of people: addresses as numbers, the size of a packet in bytes, the pause between two in milliseconds."""
+    service = np.searchsorted(np.cumsum(_WEIGHT)[:-1], chance())
+    return {
+        "service": service,
+        "source": _CLIENT_NET + _zipf(chance(), CLIENTS, 0.7) * 37,
+        "destination": _SERVER_NET + _zipf(chance(), SERVERS, 0.8),
+        "port": _PORT[service],
+        "source_port": _high_ports(chance()),
+        "packets": 1 + (_PACKETS[service] * _exponential(chance())).astype(np.int64),
+        "size": _SIZE[service] * (0.5 + chance()),
+        "pause": _PAUSE[service] * _exponential(chance()),
+    }
+
+
+def _attacking(chance: "_Chance", place: Numbers, seed: int) -> list[Columns]:
+    """Per kind of attack, what differs from ordinary flows, as if all were of that kind; `place` is that of the attack."""
+    u, v = chance(), chance()
+    target = {"destination": _SERVER_NET + hashes(place, seed + 5).astype(np.int64) % SERVERS}
+    bots = _BOT_NET + place * 4096
+    forged = (chance() * 0xDF000000).astype(np.int64) + 0x01000000
+    one, many, some = np.ones_like(place), 20 + (v * 200).astype(np.int64), 4 + (v * 8).astype(np.int64)
+    tcp, udp, http = (np.full_like(place, _PORT.tolist().index(port)) for port in (443, 53, 80))
+    syn = {"service": tcp, "source": forged, "port": np.where(place % 2, 80, 443), "packets": one, "size": 40 + 20 * v}
+    heavy = {"service": udp, "source": bots + (u * 40).astype(np.int64) * 13, "packets": many, "size": 900 + 500 * v}
+    answers: Columns = {"service": udp, "source": _REFLECTOR_NET + (u * 250).astype(np.int64), "packets": some}
+    answers |= {"source_port": np.where(place % 2, 53, 123), "size": 1300 + 150 * v}
+    anywhere: Columns = {"port": _high_ports(v), "pause": v}
+    requests = {"service": http, "source": bots + (u * 400).astype(np.int64) * 7, "port": _PORT[http]}
+    return [target | syn | {"pause": v}, target | heavy | anywhere, target | answers | anywhere, target | requests]
 
 
 class _Chance:
@@ -128,6 +137,10 @@ def addresses(numbers: Numbers) -> pa.Array:
 def _zipf(fraction: Floats, count: int, exponent: float) -> npt.NDArray[np.int64]:
     ends = np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -exponent)
     return np.minimum(np.searchsorted(ends / ends[-1], fraction, side="right"), count - 1)
+
+
+def _high_ports(fraction: Floats) -> Numbers:
+    return 1024 + (fraction * 64_512).astype(np.int64)
 
 
 def _exponential(fraction: Floats) -> Floats:
