@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from flows import finish
+from flows import finish, wait_for
 from pyspark.sql import SparkSession
 
 from elastream import Topology, run
@@ -240,16 +240,18 @@ def test_precision_and_recall_are_those_of_windows() -> None:
 
 def test_the_flow_gives_the_windows_of_a_direct_computation_while_replicas_change(tmp_path: Path) -> None:
     app = ddos.topology(constant(2500, 2.0), database=str(tmp_path / "x.sqlite"), grouping="least_loaded")
-    sizes = iter([(3, 2), (1, 4), (4, 1), (2, 3)] * 1000)
+    steps = [(3, 2), (1, 4), (2, 3)]
     with LocalEngine().run(app, str(tmp_path / "base")) as handle:
-        while not handle.await_end(0.4):
-            some, others = next(sizes)
+        for place, (some, others) in enumerate(steps):
+            wait_for(lambda place=place: handle.totals("by-source").processed > 500 * place)  # type: ignore[misc]
             for name in ("parse", "by-source", "by-protocol", "analyze"):
                 handle.scale(name, some)
             for name in ("by-destination", "by-port", "assemble", "store"):
                 handle.scale(name, others)
+        finish(handle)
         assert handle.dead_letters().num_rows == 0 and handle.audit().problems == ()
         assert {handle.totals(f"by-{by}").late for by in ("source", "destination", "port", "protocol")} == {0}
+        assert {move.operator for move in handle.state_moves} >= {"by-source", "by-destination"}
         assert handle.state("assemble").num_rows == handle.state("by-source").num_rows == 0
     expected = directly(flows_of(Traffic()(np.arange(5000))), generated_model())
     assert Counter(label for *_, label in expected)["syn-flood"] >= 4
