@@ -9,6 +9,8 @@ BUILT_IN = {
     "yahoo": "elastream.apps.yahoo:topology",
     "nexmark-q5": "elastream.apps.nexmark_q5:topology",
     "nexmark-q11": "elastream.apps.nexmark_q11:topology",
+    "ddos": "elastream.apps.ddos:topology",
+    "comd": "elastream.apps.comd:topology",
 }
 """Name -> where its topology is."""
 

@@ -15,6 +15,7 @@ from elastream.apps.redis_results import RedisResults
 from elastream.apps.results_table import DELIVERIES, Database, Rows, Table
 from elastream.apps.sqlite_results import SqliteResults
 from elastream.engine import Delivery
+from elastream.topology import Graph
 
 BASE = "base"
 """A column of this name gets the id of the base that a row comes from."""
@@ -54,6 +55,13 @@ def results_in(database: str, table: Table) -> Results:
 def stored_rows(results: Results) -> Rows:
     """Everything in the table of results."""
     return _read(results.address, results.table)
+
+
+def remarks(graph: Graph) -> list[str]:
+    """What the applications' sinks have to say of all that is in their tables."""
+    functions = [getattr(operator.function, "function", None) for operator in graph.served]
+    found = [function for function in functions if isinstance(function, Results) and function.table.remark]
+    return [results.table.remark(stored_rows(results)) for results in found if results.table.remark]
 
 
 def stored_deliveries(results: Results) -> list[str]:

@@ -28,6 +28,8 @@ PARAMETERS = {
     "zipf": "zipf",
     "vocabulary": "vocabulary",
     "top": "top",
+    "model": "model",
+    "lattice": "lattice",
 }
 """Options of an application, and the parameters of its function that they are for."""
 

@@ -49,20 +49,35 @@ def read_text(path: str) -> list[str]:
     return _sample(path, lines, [len(line) for line in lines], most=len(lines))
 
 
+def read_csv(path: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header, and a sample of the rows, each with its line number."""
+    rows = _csv_rows(path)
+    _, header = next(rows, (1, []))
+    kept = list(rows)
+    return header, _sample(path, kept, [sum(map(len, cells)) for _, cells in kept], most=len(kept))
+
+
 def _csv_column(path: str, column: str) -> Iterator[str]:
+    rows = _csv_rows(path)
+    _, header = next(rows, (1, []))
+    if column not in header:
+        raise SettingError(f"payload {path}, line 1: expected a column {column}, got {', '.join(header)[:100]!r}")
+    place = header.index(column)
+    for _, row in rows:
+        yield row[place]
+
+
+def _csv_rows(path: str) -> Iterator[tuple[int, list[str]]]:
+    """The header and the rows that are not empty, with their line numbers; all of them have as many cells."""
     reader = csv.reader(line for _, line in _lines(path))
+    width = None
     try:
-        header = next(reader, [])
-        if column not in header:
-            raise SettingError(f"payload {path}, line 1: expected a column {column}, got {', '.join(header)[:100]!r}")
-        place = header.index(column)
         for row in reader:
-            if row and len(row) != len(header):
-                raise SettingError(
-                    f"payload {path}, line {reader.line_num}: expected {len(header)} cells, got {len(row)}"
-                )
+            width = len(row) if width is None else width
+            if row and len(row) != width:
+                raise SettingError(f"payload {path}, line {reader.line_num}: expected {width} cells, got {len(row)}")
             if row:
-                yield row[place]
+                yield reader.line_num, row
     except csv.Error as error:
         raise SettingError(f"payload {path}, line {reader.line_num}: expected CSV: {error}") from None
 

@@ -1,5 +1,6 @@
 """A table of results: Arrow columns enter; SQL types, and rows that every database takes, leave."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,6 +23,9 @@ class Table:
 
     best: int | None = None
     """Of the rows that agree in the first column, only so many are kept, the greatest; of equal ones the first in order."""
+
+    remark: Callable[[Rows], str] | None = None
+    """One line about all rows, for the end of a run."""
 
     @property
     def columns(self) -> list[str]:

@@ -92,18 +92,19 @@ def calibrate(apps: Sequence[str], say: Callable[[str], None]) -> Profile:
         with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
             stretch_s = WINDOWED_STRETCH_S if app in WINDOWED else STRETCH_S
             graph = _graph(app, folder, 0.0, steps(RATES, stretch_s * len(RATES)))
-            stretches[app] = _watch(spark, graph, folder, stretch_s)
-            times[app] = operator_times(graph, [tick for its in stretches[app] for tick in its.ticks])
+            stretches[app], whole = _watch(spark, graph, folder, stretch_s)
+            ticks = [tick for its in stretches[app] for tick in its.ticks]
+            times[app] = operator_times(graph, whole if waits_for_events(graph) else ticks)
         if app in COUNTING:
             say(f"timing {app} with the operator that adds up what several replicas counted")
             with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
                 graph = _graph(app, folder, 0.0, steps(RATES, STRETCH_S * len(RATES)), grouping="partial_key")
-                ticks = [tick for its in _watch(spark, graph, folder) for tick in its.ticks]
+                ticks = [tick for its in _watch(spark, graph, folder)[0] for tick in its.ticks]
                 times[app] = with_more(times[app], operator_times(graph, ticks))
     say(f"timing operators that wait for {SERVICE_MS:g} ms")
     with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
         graph = _graph(TIMED_APP, folder, SERVICE_MS, steps(SLOW_RATES, STRETCH_S * len(SLOW_RATES)))
-        slow = _watch(spark, graph, folder)
+        slow, _ = _watch(spark, graph, folder)
         late_s = fit_late(operator_times(graph, slow[0].ticks), times[TIMED_APP], SERVICE_MS / 1e3)
     say("timing a restart")
     with tempfile.TemporaryDirectory(prefix="elastream-calibrate-") as folder:
@@ -267,8 +268,15 @@ def _graph(app: str, folder: str, service_ms: float, arrivals: Arrivals, **more:
     return load_app(app, arrivals, options)
 
 
-def _watch(spark: SparkSession, graph: Graph, folder: str, stretch_s: float = STRETCH_S) -> list[Stretch]:
-    """The stretches of a whole run."""
+def waits_for_events(graph: Graph) -> bool:
+    """True where tuples leave when a watermark has passed them: only a whole run has as many of them as belong to those that came."""
+    return any(o.keyed is not None and o.keyed.event_time is not None for o in graph.operators)
+
+
+def _watch(
+    spark: SparkSession, graph: Graph, folder: str, stretch_s: float = STRETCH_S
+) -> tuple[list[Stretch], list[Tick]]:
+    """The stretches of a run, and all its ticks."""
     ticks: list[Tick] = []
     turns: list[tuple[float, float]] = []
     used: list[tuple[float, float]] = []
@@ -286,10 +294,11 @@ def _watch(spark: SparkSession, graph: Graph, folder: str, stretch_s: float = ST
         origin_s = min(float(its["origin_s"]) for its in handle.ledger.sources.values())
     if not ticks or len(used) < 2:
         raise SettingError(f"no tick in {PATIENCE_S:.0f} s: this machine is too busy to be measured")
-    return [
+    stretches = [
         _stretch(ticks, turns, used, origin_s + n * stretch_s + WARM_S, origin_s + (n + 1) * stretch_s)
         for n in range(len(RATES))
     ]
+    return stretches, ticks
 
 
 def _stretch(

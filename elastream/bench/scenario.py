@@ -56,6 +56,8 @@ class Scenario:
     zipf: float | None = None
     vocabulary: int | None = None
     top: int | None = None
+    model: str | None = None
+    lattice: int | None = None
     paper: tuple[tuple[str, float], ...] = ()
     """What a paper has for it, by the names of columns."""
 

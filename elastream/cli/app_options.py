@@ -33,6 +33,8 @@ def add_app_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--zipf", type=float, metavar="S", help="generated words: the r-th is as frequent as 1 / r**S")
     group.add_argument("--vocabulary", type=int, metavar="N", help="how many different words are generated")
     group.add_argument("--top", type=int, metavar="N", help="how many words top-n keeps")
+    group.add_argument("--model", metavar="FILE", help="what is normal for ddos: see elastream learn")
+    group.add_argument("--lattice", type=int, metavar="N", help="comd simulates 4 * N**3 atoms")
 
 
 def app_options(args: argparse.Namespace) -> dict[str, Any]:

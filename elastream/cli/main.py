@@ -11,6 +11,7 @@ COMMANDS = {
     "run": "run an application on Spark",
     "simulate": "the same run on a model, in virtual time",
     "calibrate": "measure this machine for the simulator",
+    "learn": "learn what is normal from the past, for applications that look for what is not",
     "audit": "check that nothing was lost or doubled in a base directory",
     "letters": "the tuples on which operators raised: look, take them away, or send them again",
     "state": "what keyed operators remember: an overview, one key, or all of it as Parquet",

@@ -12,6 +12,7 @@ from types import FrameType
 from rich.console import Console
 
 from elastream.apps import BUILT_IN
+from elastream.apps.database import remarks
 from elastream.apps.load import load_app
 from elastream.cli.app_options import add_app_arguments, app_options
 from elastream.cli.console import plain_console
@@ -195,6 +196,8 @@ def _finish(handle: Handle, recorder: Recorder, folder: Path | None, console: Co
     folder = folder or Path(tempfile.mkdtemp(prefix="elastream-report-"))
     report = write_report(recorder.record, events_of(handle.audit()), folder)
     print_summary(report, console)
+    for remark in remarks(handle.graph):
+        console.print(remark, highlight=False, soft_wrap=True)
     console.print(f"report {folder}/report.html", highlight=False, soft_wrap=True)
     return report
 

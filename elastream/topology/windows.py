@@ -125,10 +125,12 @@ class Windows:
     def _find(self, state: Any, start_us: int, end_us: int) -> tuple[Row, bool]:
         """The window of this time, and whether it is new; sessions that touch become one."""
         windows: list[Row] = state.windows or []
-        if self.gap_us:
-            touching = [w for w in windows if w["start_us"] <= end_us and start_us <= w["end_us"]]
-        else:
-            touching = [w for w in windows if w["start_us"] == start_us]
+        if not self.gap_us:
+            # The newest is the last, and mostly the one.
+            for window in reversed(windows):
+                if window["start_us"] == start_us:
+                    return window, False
+        touching = [w for w in windows if self.gap_us and w["start_us"] <= end_us and start_us <= w["end_us"]]
         found = {"start_us": start_us, "end_us": end_us, **{a.name: a.nothing for a in self.aggregates}}
         for window in touching:
             found["start_us"] = min(found["start_us"], window["start_us"])
