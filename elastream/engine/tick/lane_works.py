@@ -125,7 +125,11 @@ class LaneWorks:
     def _lane_rows(self, lane: LaneId, rows: int) -> LaneRows:
         queue = self._state.queue(lane)
         # Merged states and timers do not go together.
-        groups = tuple(self._keeper.groups_of(lane)) if lane.operator in self._merging else self._timers.groups_of(lane)
+        groups = (
+            tuple(self._keeper.groups_of(lane))
+            if lane.operator in self._merging
+            else self._timers.groups_for_work(lane)
+        )
         return LaneRows(lane.lane, queue.consumed, list(queue.peek(rows)), groups)
 
     def _suspected_keys(self, lane: LaneId, wall_s: float) -> TimerSuspect:

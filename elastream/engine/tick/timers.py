@@ -35,6 +35,8 @@ class LaneTimers:
         """The next watermark, and how much each lane must have consumed before it comes."""
         self._next: dict[LaneId, tuple[float, float]] = {}
         """When a key of a lane is to be woken, by the clock and by the watermark. Lanes that are not in it must be asked."""
+        self._looked_through: dict[LaneId, tuple[int, ...]] = {}
+        """The key groups that the newest work of a lane looks through."""
         self._ended: set[str] = set()
         """Operators in front of which nothing can come any more."""
 
@@ -55,13 +57,21 @@ class LaneTimers:
             return ()
         return tuple(group for group, owner in enumerate(self._state.owners[lane.operator]) if owner == lane.lane)
 
+    def groups_for_work(self, lane: LaneId) -> tuple[int, ...]:
+        """The same for a work that is about to be sent: its receipt is true as long as the lane owns just these."""
+        groups = self.groups_of(lane)
+        if groups:
+            self._looked_through[lane] = groups
+        return groups
+
     def hear(self, receipts: Iterable[LaneReceipt]) -> None:
         """Receipts of works that are done."""
         for receipt in receipts:
             lane = LaneId(receipt.operator, receipt.lane)
             if receipt.event_s is not None:
                 self._newest[lane.operator] = max(receipt.event_s, self._newest.get(lane.operator, -math.inf))
-            if receipt.timers is not None:
+            # A lane that has got groups since the work was sent must be asked for their timers, too.
+            if receipt.timers is not None and self._looked_through.get(lane) == self.groups_of(lane):
                 clock_s, event_s = receipt.timers
                 self._next[lane] = math.inf if clock_s is None else clock_s, math.inf if event_s is None else event_s
 
@@ -143,7 +153,9 @@ class LaneTimers:
 
     def _given_from(self, operator: str) -> float:
         if self._state.logs[operator].is_empty:
-            return math.inf
+            # It remembers nothing, but may of what waits for it: others that got the same tuples may be quicker.
+            waits = operator in self._lateness_s and self._state.queued(operator)
+            return self.watermark_s(operator) if waits else math.inf
         lanes = [LaneId(operator, number) for number in set(self._state.owners[operator])]
         next_s = min(self._next.get(lane, (-math.inf, -math.inf))[1] for lane in lanes)
         return min(next_s, self.watermark_s(operator)) if operator in self._lateness_s else next_s
