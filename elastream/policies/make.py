@@ -10,6 +10,7 @@ from elastream.policies.autrascale import AuTraScale
 from elastream.policies.dabs import Dabs
 from elastream.policies.drs import Drs
 from elastream.policies.ds2 import Ds2
+from elastream.policies.elastic import Elastic
 from elastream.policies.markov import Markov
 from elastream.policies.oracle import Oracle
 from elastream.policies.psps import Psps
@@ -25,6 +26,7 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "ds2": Ds2,
     "drs": Drs,
     "autrascale": AuTraScale,
+    "elastic": Elastic,
     "oracle": Oracle,
 }
 
