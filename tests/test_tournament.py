@@ -50,15 +50,17 @@ def test_policies_that_keep_a_latency_are_told_which() -> None:
 
 
 def test_a_trace_is_compressed_into_the_time_or_keeps_its_speed_and_fills_the_pool() -> None:
-    contest = Contest(("psps",), ("ramp:start=0,end=500,seconds=100", "constant:per_second=50,seconds=100@2"), seconds=50.0)
-    ramp, constant = (suite.scenarios for suite in contest.suites())
-    assert [scenario.name for scenario in ramp] == ["oracle", "psps"]
-    assert (ramp[0].speed, constant[0].speed) == (2.0, 2.0)
+    contest = Contest(
+        ("psps",), ("ramp:start=0,end=500,seconds=100", "constant:per_second=50,seconds=100@2"), seconds=50.0
+    )
+    scenarios = contest.scenarios()
+    assert [scenario.name for _, scenario in scenarios] == ["oracle", "psps"] * 2
+    assert [(scenario.speed, scenario.seconds) for _, scenario in scenarios[1:3]] == [(2.0, None), (2.0, 50.0)]
     # 32 replicas of 20 ms serve 1,600 tuples per second; four fifths of that are 1,280.
-    arrivals = constant[1].arrivals()
+    arrivals = scenarios[3][1].arrivals()
     assert arrivals is not None and arrivals.mean_per_s == pytest.approx(1280, rel=0.01)
     with pytest.raises(SettingError, match="expected a number behind the @, got 'fast'"):
-        Contest(("psps",), ("covid_tweets@fast",)).suites()
+        Contest(("psps",), ("covid_tweets@fast",)).scenarios()
     with pytest.raises(SettingError, match="expected policies, each once, got psps, psps"):
         Contest(("psps", "psps"), ("covid_tweets",))
 
@@ -74,13 +76,15 @@ def test_a_tournament_leaves_a_table_a_picture_and_an_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["tournament", "--trace", "sine:low=50,high=300,period_s=15,seconds=30", "--seconds", "30", "--pool", "6"]
-    more = ["--service-ms", "20", "--system", "storm", "--report", str(tmp_path), "--json"]
+    more = ["--service-ms", "20", "--system", "storm", "--jobs", "1", "--report", str(tmp_path), "--json"]
     assert main([*words, *more, "--gate", "static:replicas=6"]) == 1
     document = json.loads(capsys.readouterr().out)
     found = {entry["policy"]: entry for entry in document["entries"]}
     assert list(found) == ["oracle", "static:replicas=6", "elastic"]
     assert found["oracle"]["ratio"] == 1.0 < found["elastic"]["ratio"] < found["static:replicas=6"]["ratio"]
-    assert found["elastic"]["within"] >= 0.99 <= found["oracle"]["within"] and found["static:replicas=6"]["rescales"] == 0
+    assert (
+        found["elastic"]["within"] >= 0.99 <= found["oracle"]["within"] and found["static:replicas=6"]["rescales"] == 0
+    )
     folder = tmp_path / "simulated-storm"
     assert "| elastic |" in (folder / "tournament.md").read_text()
     assert (folder / "tournament.csv").read_text().startswith("trace,policy,replica_seconds,ratio")

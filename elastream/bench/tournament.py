@@ -2,19 +2,21 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from statistics import mean
 
 import numpy as np
 
-from elastream.bench.outcomes import Outcome
-from elastream.bench.runner import Plant, run_suite
+from elastream.bench.outcomes import Report
 from elastream.bench.scenario import Scenario
-from elastream.bench.suite import Suite
+from elastream.bench.simulator_plant import SimulatorPlant
 from elastream.errors import SettingError
 from elastream.policies import POLICIES
 from elastream.scoring.latency import Latencies
+from elastream.scoring.report import make_report
 from elastream.workload import parse_workload
 
 ORACLE, REFERENCE = "oracle", "elastic"
@@ -48,13 +50,10 @@ class Contest:
             if not words or len(set(words)) < len(words):
                 raise SettingError(f"tournament: expected {what}, each once, got {', '.join(words) or 'none'}")
 
-    def suites(self) -> list[Suite]:
-        """One for each trace, the clairvoyant in each."""
+    def scenarios(self) -> list[tuple[str, Scenario]]:
+        """Each with its trace, the clairvoyant first on every one."""
         players = dict.fromkeys((ORACLE, *self.policies))
-        return [
-            Suite(f"trace-{place:02d}", trace, tuple(self._scenario(policy, trace) for policy in players))
-            for place, trace in enumerate(self.traces, 1)
-        ]
+        return [(trace, self._scenario(policy, trace)) for trace in self.traces for policy in players]
 
     def _scenario(self, policy: str, trace: str) -> Scenario:
         word, _, fixed = trace.partition("@")
@@ -133,33 +132,39 @@ def with_target(policy: str, latency_s: float) -> str:
     return f"{name}:{','.join(filter(None, [rest, *told]))}" if told else policy
 
 
-def play(
-    contest: Contest, plant: Plant, folder: Path, say: Callable[[str], None], *, again: bool = True
-) -> list[Entry]:
-    """Every trace's runs, with their own page and picture, in a directory of its own."""
+def play(contest: Contest, plant: SimulatorPlant, say: Callable[[str], None], *, jobs: int = 1) -> list[Entry]:
+    """Every policy on every trace, `jobs` at a time."""
+    scenarios = contest.scenarios()
+    words = [trace for trace, _ in scenarios]
     entries: list[Entry] = []
-    for suite in contest.suites():
-        say(f"{suite.title}: {', '.join(scenario.name for scenario in suite.scenarios)}")
-        outcomes = run_suite(suite, plant, folder / suite.name, say, again=again)
-        entries += _entries(suite.title, outcomes, contest.latency_s)
+    with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        run = partial(_run, plant)
+        reports = (pool.map if pool else map)(run, [scenario for _, scenario in scenarios])
+        best: dict[str, float] = {}
+        for trace, (_, scenario), report in zip(words, scenarios, reports, strict=True):
+            # The clairvoyant plays first.
+            best.setdefault(trace, report["replica_seconds"])
+            entries.append(_entry(trace, scenario.name, report, best[trace], contest.latency_s))
+            say(f"{len(entries)} of {len(scenarios)}: {scenario.name} on {trace}")
     return entries
 
 
-def _entries(trace: str, outcomes: Sequence[Outcome], latency_s: float) -> list[Entry]:
-    best = next(o.report["replica_seconds"] for o in outcomes if o.label == ORACLE)
-    return [_entry(trace, outcome, best, latency_s) for outcome in outcomes]
+def _run(plant: SimulatorPlant, scenario: Scenario) -> Report:
+    done = plant.simulate(scenario)
+    return make_report(done.record, done.events)
 
 
-def _entry(trace: str, outcome: Outcome, best: float, latency_s: float) -> Entry:
-    report = outcome.report
+def _entry(trace: str, policy: str, report: Report, best: float, latency_s: float) -> Entry:
     latencies, events = Latencies.from_json(report["latencies"]), report["events"]
     everything = events["finished"] + events["dropped"] + events["queued"]
     return Entry(
         trace,
-        outcome.label,
+        policy,
         report["replica_seconds"],
         report["replica_seconds"] / best,
-        *(report["latency_ms"][name] for name in ("p50", "p95", "p99")),
+        report["latency_ms"]["p50"],
+        report["latency_ms"]["p95"],
+        report["latency_ms"]["p99"],
         latencies.within(latency_s) * events["finished"] / everything if everything else 1.0,
         report["ai_sps"]["index"],
         report["rescales"],
@@ -180,7 +185,9 @@ def standings(entries: Sequence[Entry]) -> list[Standing]:
                 max(e.ratio for e in own),
                 mean(e.within for e in own),
                 min(e.within for e in own),
-                *(mean(getattr(e, f"{name}_ms") for e in own) for name in ("p50", "p95", "p99")),
+                mean(e.p50_ms for e in own),
+                mean(e.p95_ms for e in own),
+                mean(e.p99_ms for e in own),
                 mean(indices) if indices else None,
                 sum(e.rescales for e in own),
                 sum(e.lost for e in own),

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gate", metavar="POLICY", help="exit 1 if it takes over 5 %% more than elastic and is in time no more often"
     )
-    parser.add_argument("--keep", action="store_true", help="keep what an earlier run of these policies finished")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at a time; default: one per core")
     parser.add_argument("--report", metavar="DIR", default="elastream-tournament", help="where the files go")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     add_simulator_arguments(parser)
@@ -61,7 +62,7 @@ def main(args: argparse.Namespace) -> int:
         args.gate,
     )
     folder = Path(args.report) / f"simulated-{args.system}"
-    entries = play(contest, simulator(args), folder, console.print, again=not args.keep)
+    entries = play(contest, simulator(args), console.print, jobs=args.jobs)
     gate = judge(entries, args.gate) if args.gate else None
     write_tournament(contest, entries, gate, folder)
     if args.json:

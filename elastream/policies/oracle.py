@@ -56,8 +56,8 @@ class Oracle:
             if operator.service_seconds:
                 # Each operator has its part of the limit; what reaches a later one has spent the parts before.
                 part_s = self._latency_s / len(operators)
-                # Whatever is served is known to be done a tick after its service.
-                due_s = part_s * (place + 1) - operator.service_seconds - tick_s - observation.seconds / 2
+                # What is served is done a tick after its service, and a decision holds for an interval.
+                due_s = part_s * (place + 1) - operator.service_seconds - tick_s - observation.seconds
                 need = self._need(
                     operator, thetas[operator.operator], waiting[operator.operator], observation.seconds, part_s, due_s
                 )
@@ -80,11 +80,10 @@ class Oracle:
         due = self._came(now_s + steps - due_s) * theta
         need = float(np.max((due - served) / np.maximum(steps, td_s / 2), initial=0.0))
         # A replica cannot serve before tuples are there: what comes in the middle of the interval has only what is left of it.
-        here = np.maximum(self._came(now_s + steps - due_s - part_s + td_s) * theta, served)
+        here = self._came(now_s + steps - due_s + part_s) * theta
         for step in range(STEPS - 1):
             left = (due[step + 1 :] - here[step]) / (steps[step + 1 :] - steps[step])
-            if td_s > part_s:
-                need = max(need, float(np.max(left, initial=0.0)))
+            need = max(need, float(np.max(left, initial=0.0)))
         # What must be done by the end of the interval so that later peaks can be served by all that there are.
         later: Floats = np.arange(1.0, AHEAD_S / self._latency_s + 1.0) * self._latency_s
         due_later = self._came(now_s + td_s + later - due_s) * theta - served
