@@ -56,9 +56,9 @@ def test_a_trace_is_compressed_into_the_time_or_keeps_its_speed_and_fills_the_po
     scenarios = contest.scenarios()
     assert [scenario.name for _, scenario in scenarios] == ["oracle", "psps"] * 2
     assert [(scenario.speed, scenario.seconds) for _, scenario in scenarios[1:3]] == [(2.0, None), (2.0, 50.0)]
-    # 32 replicas of 20 ms serve 1,600 tuples per second; four fifths of that are 1,280.
+    # 32 replicas of 20 ms serve 1,600 tuples per second; two thirds of that are 1,067.
     arrivals = scenarios[3][1].arrivals()
-    assert arrivals is not None and arrivals.mean_per_s == pytest.approx(1280, rel=0.01)
+    assert arrivals is not None and arrivals.mean_per_s == pytest.approx(1066.7, rel=0.01)
     with pytest.raises(SettingError, match="expected a number behind the @, got 'fast'"):
         Contest(("psps",), ("covid_tweets@fast",)).scenarios()
     with pytest.raises(SettingError, match="expected policies, each once, got psps, psps"):

@@ -20,7 +20,7 @@ from elastream.scoring.report import make_report
 from elastream.workload import parse_workload
 
 ORACLE, REFERENCE = "oracle", "elastic"
-LOAD = 0.8
+LOAD = 2 / 3
 """The busiest seconds of a trace take so much of all replicas."""
 GATE = 0.05
 """A policy may take so much more replica seconds than the reference, or must be in time more often."""

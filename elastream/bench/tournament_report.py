@@ -71,7 +71,7 @@ def standing_table(entries: Sequence[Entry]) -> str:
 
 def note_of(contest: Contest) -> str:
     return (
-        f"Every trace is scaled so that its busiest {contest.latency_s:g} s take four fifths of {contest.pool} replicas per operator, "
+        f"Every trace is scaled so that its busiest {contest.latency_s:g} s take two thirds of {contest.pool} replicas per operator, "
         f"{contest.service_ms:g} ms a tuple and operator, {contest.seconds:g} s of virtual time. In time is a tuple that is finished "
         f"within {contest.latency_s:g} s; policies decide every {contest.td_s:g} s, or sooner when they ask for it."
     )

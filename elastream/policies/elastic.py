@@ -23,7 +23,7 @@ from elastream.policies.psps import whole
 
 LOOKS = 4
 """Decisions within the time that a tuple may take."""
-AIM = 0.9
+AIM = 0.8
 """Tuples shall be finished after this part of the target: the rest is for what one look does not see."""
 MEMORY = 15
 """The longest mean of the rate, in targets."""
