@@ -14,7 +14,6 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.axes import Axes
 
 from elastream.bench.outcomes_plot import COLOURS
@@ -118,7 +117,8 @@ def draw_front(entries: Sequence[Entry], latency_s: float, path: Path) -> None:
     columns = min(4, len(traces))
     rows = -(-len(traces) // columns)
     figure = plt.figure(figsize=(4 * max(columns, 3), 6 + 3.2 * rows), constrained_layout=True)
-    above, below = np.ravel(figure.subfigures(2, 1, height_ratios=[6, 3.2 * rows]))
+    parts = figure.add_gridspec(2, 1, height_ratios=[6, 3.2 * rows])
+    above, below = figure.add_subfigure(parts[0]), figure.add_subfigure(parts[1])
     all_traces = standings(entries)
     styles = {s.policy: (COLOURS[n % len(COLOURS)], MARKERS[n % len(MARKERS)]) for n, s in enumerate(all_traces)}
     panel = above.subplots()

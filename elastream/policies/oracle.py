@@ -1,7 +1,7 @@
 """The clairvoyant: it knows what will arrive, and gives at every moment the fewest replicas that keep a limit on latency.
 
-It takes what waits for an operator as one queue: where lanes are unevenly full, some tuples are later. No policy can do this
-live. It is the limit against which the others are measured: how many replica seconds more they take is their regret.
+It takes what waits for an operator as one queue, and keeps enough lanes for what comes next: where lanes are unevenly full all
+the same, some tuples are later. No policy can do this live. It is the limit against which the others are measured: how many replica seconds more they take is their regret.
 """
 
 import numpy as np
@@ -84,6 +84,10 @@ class Oracle:
         for step in range(STEPS - 1):
             left = (due[step + 1 :] - here[step]) / (steps[step + 1 :] - steps[step])
             need = max(need, float(np.max(left, initial=0.0)))
+        # Tuples stay in their lane: so many lanes that what comes in the interval fits behind what waits in the fullest.
+        fullest_s = max((lane.queued for lane in operator.lanes if lane.active), default=0) / one_serves
+        before = self._came(np.array([now_s - due_s + part_s]))[0] * theta
+        need = max(need, float(here[-1] - before) / max(part_s - fullest_s, td_s))
         # What must be done by the end of the interval so that later peaks can be served by all that there are.
         later: Floats = np.arange(1.0, AHEAD_S / self._latency_s + 1.0) * self._latency_s
         due_later = self._came(now_s + td_s + later - due_s) * theta - served
