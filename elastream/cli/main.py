@@ -21,6 +21,7 @@ COMMANDS = {
     "trace": "list the traces, or draw what arrives when",
     "replay": "what another policy would have decided in a run that is over",
     "bench": "measure the engine against Spark itself, or policies against one another",
+    "tournament": "policies on a set of traces, simulated: who is cheap, and who is in time",
     "fuzz": "damaged input of every kind: each must be answered with one clear line",
     "chaos": "kill, freeze, cut and fill what a run stands on, and count what became of its tuples",
     "demo": "real traffic with a spike: a policy beside too few and too many replicas",

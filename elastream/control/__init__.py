@@ -6,7 +6,7 @@ Read in that order. A policy proposes, guards dispose, the journal remembers. Kn
 from elastream.control.guards import Guards
 from elastream.control.journal import Journal, JournalEntry, read_journal
 from elastream.control.load import Load, load_of
-from elastream.control.loop import ControlLoop, checked_td
+from elastream.control.loop import ControlLoop, checked_td, interval_of
 from elastream.control.observation import HostObservation, Observation, OperatorObservation, ReplicaObservation
 from elastream.control.plant import Plant
 from elastream.control.proposal import Decision, Home, Move, Policy, Proposal, Restart, Want
@@ -34,6 +34,7 @@ __all__ = [
     "StateMoved",
     "Want",
     "checked_td",
+    "interval_of",
     "load_of",
     "read_journal",
 ]

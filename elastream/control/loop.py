@@ -24,6 +24,12 @@ def checked_td(td_s: float) -> float:
     return td_s
 
 
+def interval_of(policy: Policy | None, td_s: float) -> float:
+    """How long an interval is: `td_s`, or less when the policy has an `every_s`, how often it must be asked."""
+    every_s: float = getattr(policy, "every_s", td_s)
+    return min(checked_td(td_s), checked_td(every_s))
+
+
 class ControlLoop:
     """Keeps one plant at the size that one policy wants, within the guards."""
 

@@ -65,7 +65,10 @@ class Proposal:
 
 
 class Policy(Protocol):
-    """Proposes sizes. The same observations in the same order must give the same proposals."""
+    """Proposes sizes. The same observations in the same order must give the same proposals.
+
+    One that cannot wait for the end of an interval of `td_s` has an `every_s` too: it is asked at least so often.
+    """
 
     @property
     def name(self) -> str: ...

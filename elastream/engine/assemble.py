@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from elastream import rules
-from elastream.control import ControlLoop, Guards, Journal, Policy, checked_td
+from elastream.control import ControlLoop, Guards, Journal, Policy, checked_td, interval_of
 from elastream.engine.clock import Clock, SteadyClock
 from elastream.engine.handle import Run
 from elastream.engine.hosts.link import HostLink
@@ -110,6 +110,7 @@ def assemble(
     base = RunBase(store)
     try:
         policy = plan.chosen_policy(graph)
+        td_s = interval_of(policy, plan.td_s)
         with base.opening():
             opening = first_entry(
                 graph, base.state, plan.discard, str(store), policy.start if policy else None, clock.wall_s()
@@ -122,7 +123,7 @@ def assemble(
         columns = {name: KeyedColumns.decode(text).state.names for name, text in states.items()}
         program = Program(graph, settings, store.uri, base_id(store), columns, appends=store.appends)
         estimates = Estimates(base.state.estimates)
-        loads = LaneLoads(graph, base.state, estimates, plan.td_s, settings.q_size)
+        loads = LaneLoads(graph, base.state, estimates, td_s, settings.q_size)
         planner = Planner(graph, settings, base.state, estimates, loads)
         connected = connect(Parts(program, store, base.state, estimates, planner, loads)) if connect else None
 
@@ -141,7 +142,7 @@ def assemble(
                 lambda service_s: rules.full_queue(settings.q_size, service_s),
             )
 
-        observer = RunObserver(graph, loads, plan.td_s, clock, scene)
+        observer = RunObserver(graph, loads, td_s, clock, scene)
         life = RunLife(clock, hosts.wake)
         edges = connected.edges if connected else None
         turns = Turns(
@@ -177,7 +178,7 @@ def assemble(
             observer.control = ControlLoop(
                 EnginePlant(observer, life.resize, turns.mover.place, turns.stand_still, settings.restart_s),
                 policy,
-                td_s=plan.td_s,
+                td_s=td_s,
                 guards=plan.guards,
                 journal=Journal(store),
                 clock=clock.wall_s,
@@ -198,4 +199,4 @@ def assemble(
         hosts.close()
         base.close()
         raise
-    return Run(graph, store, settings, plan.td_s, base, life, turns, planner, observer, hosts, connected)
+    return Run(graph, store, settings, td_s, base, life, turns, planner, observer, hosts, connected)

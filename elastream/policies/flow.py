@@ -33,6 +33,14 @@ class Flow:
             self._share[before, name] = observation.operators[name].received_from[before] / processed
         return self._share.get((before, name), 1.0)
 
+    def waiting(self, observation: Observation) -> dict[str, float]:
+        """Tuples that wait for each operator, and those before it that will come of what waits there; sources included."""
+        waiting: dict[str, float] = {}
+        for name, operator in observation.operators.items():
+            before = (self.share(observation, p, name) * waiting.get(p, 0.0) for p in operator.received_from)
+            waiting[name] = operator.queued + sum(before)
+        return waiting
+
     def _of_source(self, source: OperatorObservation, observation: Observation) -> float:
         if observation.input:
             self._source[source.operator] = source.processed / observation.input

@@ -12,6 +12,7 @@ from elastream.policies.dabs import Dabs
 from elastream.policies.dr_stream import DrStream
 from elastream.policies.drs import Drs
 from elastream.policies.ds2 import Ds2
+from elastream.policies.elastic import Elastic
 from elastream.policies.hidalgo import Hidalgo
 from elastream.policies.markov import Markov
 from elastream.policies.oracle import Oracle
@@ -31,6 +32,7 @@ POLICIES: dict[str, Callable[..., Policy]] = {
     "ds2": Ds2,
     "drs": Drs,
     "autrascale": AuTraScale,
+    "elastic": Elastic,
     "oracle": Oracle,
     "dr-stream": DrStream,
     "storm-default": StormDefault,

@@ -70,6 +70,14 @@ class Latencies:
                 return min(self.max_s, _LEAST_S * math.exp((bucket - 0.5) * _GROWTH))
         return self.max_s
 
+    def within(self, seconds: float) -> float:
+        """The share of the tuples that took no longer; within a bucket they are taken as evenly spread."""
+        if self.max_s <= seconds:
+            return 1.0
+        place = math.log(max(seconds, _LEAST_S) / _LEAST_S) / _GROWTH
+        below = sum(count * min(1.0, max(0.0, place - bucket + 1)) for bucket, count in self.buckets.items())
+        return below / self.count
+
     def to_json(self) -> dict[str, object]:
         return {"buckets": {str(k): v for k, v in self.buckets.items()}, "sum_s": self.sum_s, "max_s": self.max_s}
 

@@ -25,6 +25,7 @@ def make_report(record: Record, events: Events, r_over: int | None = None) -> di
         "events": vars(events),
         "seconds": round(max((s[-1].t_s for s in record.series.operators.values() if s), default=0.0), 3),
         "latency_ms": rounded(record.latencies.summary_ms()),
+        "latencies": record.latencies.to_json(),
         "ticks": {"count": record.tick_ms.total, **_spread(record.tick_ms, (50, 95))},
         "processed_ratio": round(events.finished / events.entered, 6) if events.entered else 0.0,
         **score(record, record.latency_line.points(), r_over),

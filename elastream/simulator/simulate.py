@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from elastream.control import ControlLoop, Guards, JournalEntry, Policy
+from elastream.control import ControlLoop, Guards, JournalEntry, Policy, interval_of
 from elastream.control.load import load_sample
 from elastream.control.remarks import other_remarks
 from elastream.scoring import Events, Record, Rescale, Sample
@@ -51,7 +51,7 @@ def simulate(
     on_entry: Callable[[JournalEntry], None] = lambda entry: None,
 ) -> Simulated:
     """Until everything is served, or for so many seconds of virtual time. The same seed gives the same run."""
-    cluster, guards = cluster or Cluster(), guards or Guards()
+    cluster, guards, td_s = cluster or Cluster(), guards or Guards(), interval_of(policy, td_s)
     sizes = first_sizes(model, policy.start)
     flow = fidelity(
         model,

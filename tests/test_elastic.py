@@ -1,0 +1,100 @@
+"""The policy that keeps a latency target: in time, cheap, and quiet where nothing changes."""
+
+from itertools import pairwise
+
+import pytest
+from simulations import STORM, TURNS, line, sized
+
+from elastream.control import Guards, Observation, interval_of
+from elastream.errors import SettingError
+from elastream.policies.elastic import Elastic
+from elastream.policies.static import Static
+from elastream.simulator.simulate import Simulated
+from elastream.testing import observation, operator, source
+from elastream.workload import constant, steps
+
+
+def look(came: int, replicas: int, queued: int = 0, unread: int = 0) -> Observation:
+    """A quarter of a second of a stream whose tuples take 10 ms."""
+    return observation(
+        source("in", came, queued=unread),
+        operator("a", {"in": came}, service_ms=10, processed=came, queued=queued, replicas=replicas, most=32),
+        seconds=0.25,
+    )
+
+
+def size_of(policy: Elastic, seen: Observation) -> int:
+    return policy.propose(seen).wants[0].replicas
+
+
+def replica_seconds(run: Simulated) -> float:
+    return sum(s.replicas * s.seconds for name in run.record.pools for s in run.record.series.operators[name])
+
+
+def test_it_asks_to_be_asked_four_times_within_its_target_whatever_the_interval_is() -> None:
+    assert interval_of(Elastic(latency_s=2.0), 5.0) == 0.5
+    assert interval_of(Elastic(latency_s=2.0), 0.1) == 0.1
+    assert interval_of(Static(2), 5.0) == 5.0
+    assert interval_of(None, 5.0) == 5.0
+    with pytest.raises(SettingError, match="'elastic': latency_s must be more than 0, got 0"):
+        Elastic(latency_s=0.0)
+
+
+def test_it_grows_at_the_first_look_at_which_tuples_would_be_late() -> None:
+    policy = Elastic()
+    assert [size_of(policy, look(100, 5)) for _ in range(5)] == [5] * 5
+    # Four times as many come, and what the five did not serve waits: 275 tuples, which shall be served in 0.9 s.
+    assert size_of(policy, look(400, 5, queued=275)) >= 7
+    assert size_of(policy, look(400, 8, queued=500)) > 8
+
+
+def test_what_a_source_has_not_read_yet_waits_too() -> None:
+    policy = Elastic()
+    assert size_of(policy, look(100, 5)) == 5
+    assert size_of(policy, look(100, 5, unread=400)) > 5
+
+
+def test_a_surplus_is_given_up_the_sooner_the_larger_it_is_and_never_while_a_backlog_waits() -> None:
+    def looks_until_it_shrinks(replicas: int, queued: int = 0) -> int:
+        policy = Elastic()
+        found = (n for n in range(1, 60) if size_of(policy, look(100, replicas, queued=queued)) < replicas)
+        return next(found, 60)
+
+    assert looks_until_it_shrinks(16) < looks_until_it_shrinks(6) < 60
+    assert looks_until_it_shrinks(16, queued=16 * 40) == 60
+
+
+def test_the_same_observations_give_the_same_proposals() -> None:
+    seen = [look(100 + 37 * (n % 5), 5, queued=13 * n % 90) for n in range(40)]
+    one, other = Elastic(), Elastic()
+    assert [one.propose(its) for its in seen] == [other.propose(its) for its in seen]
+
+
+def test_a_constant_rate_is_rescaled_at_most_once_in_ten_intervals_and_an_idle_stream_never() -> None:
+    calm = sized(line(constant(500, 120), pool=16), Elastic(), TURNS, seconds=130.0)
+    assert calm.record.latencies.within(1.0) >= 0.99
+    assert calm.record.rescales.total / len(calm.record.pools) <= 120 / 0.25 / 10
+    idle = sized(line(constant(1, 60), pool=16), Elastic(), TURNS, seconds=70.0)
+    assert idle.record.rescales.total == 0
+
+
+def test_a_stream_that_jumps_is_in_time_for_little_more_than_its_work() -> None:
+    arrivals = steps([200, 900, 300, 1200, 200], 150.0)
+    run = sized(line(arrivals, pool=24), Elastic(), STORM, seconds=160.0)
+    assert run.record.latencies.within(1.0) >= 0.99
+    work_s = arrivals.total * 0.01 * 2
+    assert work_s < replica_seconds(run) < 1.2 * work_s
+    grown = [(a.operator, b.t_s - a.t_s) for a, b in pairwise(run.record.rescales) if a.operator == b.operator]
+    assert all(seconds > 0.2 for _, seconds in grown)
+    assert "replicas keep up" in run.record.rescales[0].reason
+
+
+def test_guards_need_not_leave_it_a_slack() -> None:
+    model = line(steps([900, 440], 60.0), length=1, pool=16)
+    ends = [
+        sized(model, Elastic(), STORM, seconds=60.0, guards=Guards(slack=slack))
+        .record.series.operators["op0"][-2]
+        .replicas
+        for slack in (0.0, 0.5)
+    ]
+    assert ends[0] == ends[1] <= 6
