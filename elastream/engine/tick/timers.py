@@ -70,10 +70,15 @@ class LaneTimers:
             lane = LaneId(receipt.operator, receipt.lane)
             if receipt.event_s is not None:
                 self._newest[lane.operator] = max(receipt.event_s, self._newest.get(lane.operator, -math.inf))
-            # A lane that has got groups since the work was sent must be asked for their timers, too.
-            if receipt.timers is not None and self._looked_through.get(lane) == self.groups_of(lane):
-                clock_s, event_s = receipt.timers
-                self._next[lane] = math.inf if clock_s is None else clock_s, math.inf if event_s is None else event_s
+            if lane.operator not in self._timed:
+                continue
+            # A lane that has got groups since the work was sent must be asked for their timers, too; and one whose work the
+            # clock has ended did not say which timers its tuples have set.
+            if receipt.timers is None or self._looked_through.get(lane) != self.groups_of(lane):
+                self.ask(lane)
+                continue
+            clock_s, event_s = receipt.timers
+            self._next[lane] = math.inf if clock_s is None else clock_s, math.inf if event_s is None else event_s
 
     def advance(self) -> dict[str, float]:
         """The watermarks that move, now that all receipts are applied."""
