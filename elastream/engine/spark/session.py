@@ -96,8 +96,20 @@ def session(master: str | None = None, extra: dict[str, str] | None = None) -> S
         os.close(writing)
         if is_submitted():
             conf = _as_submitted(gateway, settings).setMaster(chosen).setAll(list((extra or {}).items()))
-        SparkContext(conf=conf, gateway=gateway)
+        _hush_accumulators(SparkContext(conf=conf, gateway=gateway))
     return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def _hush_accumulators(context: SparkContext) -> None:
+    """Spark's server for accumulators prints a stack when Java goes before it does: what ended Java is said elsewhere."""
+    server: Any = context._accumulatorServer
+    usual = server.handle_error
+
+    def handle_error(request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], EOFError | ConnectionError):
+            usual(request, client_address)
+
+    server.handle_error = handle_error
 
 
 def is_submitted() -> bool:
