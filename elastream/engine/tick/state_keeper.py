@@ -78,6 +78,8 @@ class StateKeeper:
         """Tasks that wait or are under way, by what they are about: once is enough."""
         self._under_way: Counter[int] = Counter()
         """Per host, the tasks that it has."""
+        self._groups_under_way: set[tuple[int, Group]] = set()
+        """Hosts, and the groups of the tasks that each has."""
         self._ring_at_s = 0.0
         self._whole_at_s: dict[LaneId, float] = {}
         """When groups of a lane may be written whole again."""
@@ -134,16 +136,17 @@ class StateKeeper:
     def sent(self, task: StateTask) -> SentTask:
         self._tasks.remove(task)
         self._under_way[task.host] += 1
+        self._groups_under_way.update((task.host, (task.operator, group)) for group in task.groups)
         return SentTask(task, self._state.logs[task.operator].next_number)
 
     def lost(self, sent: SentTask) -> None:
-        self._under_way[sent.task.host] -= 1
+        self._ended(sent.task)
         self._asked.difference_update(_about(sent.task))
 
     def done(self, sent: SentTask, receipt: Receipt) -> None:
         """A task's receipt has come and is applied."""
         task = sent.task
-        self._under_way[task.host] -= 1
+        self._ended(task)
         sent.facts = receipt.facts
         self._asked.difference_update(_about(task))
         for group in task.groups:
@@ -183,12 +186,19 @@ class StateKeeper:
         """Those that may be sent now, the urgent ones first; each that is sent counts at once.
 
         A host does few at a time: they would only be in each other's way. One that tries a suspected work alone does only what
-        that work needs.
+        that work needs. Nor does it do two about one group: the slower would undo what the other, and works after it, have done.
         """
         for task in sorted(self._tasks, key=_urgency):
             seats = self._roster.hosts.get(task.host)
             urgent = _urgency(task) == 0
+            places = [(task.operator, group) for group in task.groups]
+            if task.kind is Task.COPY and any(self._live.get(place) == task.host for place in places):
+                # It was to have a copy, and has taken the group over meanwhile: it knows more than is committed.
+                self._drop(task)
+                continue
             if seats is None or (seats.alone and not urgent):
+                continue
+            if any((task.host, place) in self._groups_under_way for place in places):
                 continue
             if urgent or self._under_way[task.host] < rules.MOST_STATE_TASKS:
                 yield task
@@ -243,6 +253,10 @@ class StateKeeper:
         return SyncWork(identity, task.operator, groups, wholes, changes, [], task.measure)
 
     # -- inside
+
+    def _ended(self, task: StateTask) -> None:
+        self._under_way[task.host] -= 1
+        self._groups_under_way.difference_update((task.host, (task.operator, group)) for group in task.groups)
 
     def _is_home(self, task: StateTask, group: int) -> bool:
         """True when the lane that a group was loaded for still owns it, and lives there."""
