@@ -5,7 +5,7 @@ ratios are in range, tuples go where the grouping's even form sends them (Dr-Str
 """
 
 import math
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -48,20 +48,26 @@ class _Flow:
     arrived: Floats = field(default_factory=lambda: np.zeros(KEY_GROUPS))
     keys: dict[int, float] = field(default_factory=dict)
     """Tuples of keys that are much of what a lane serves, by their hash."""
-    busy_s: Counter[int] = field(default_factory=Counter)
-    served: Counter[int] = field(default_factory=Counter)
+    busy_s: dict[int, float] = field(default_factory=dict)
+    """Per lane."""
+    served: dict[int, float] = field(default_factory=dict)
 
     def fade(self, factor: float) -> None:
         self.arrived *= factor
         self.keys = {key: rows * factor for key, rows in self.keys.items() if rows * factor > 1.0}
-        for counter in (self.busy_s, self.served):
-            for lane in list(counter):
-                counter[lane] *= factor  # type: ignore[assignment]
+        self.busy_s = {lane: seconds * factor for lane, seconds in self.busy_s.items()}
+        self.served = {lane: tuples * factor for lane, tuples in self.served.items()}
+
+    def add(self, lane: int, busy_s: float, tuples: int) -> None:
+        """A lane has served some tuples."""
+        self.busy_s[lane] = self.busy_s.get(lane, 0.0) + busy_s
+        self.served[lane] = self.served.get(lane, 0.0) + tuples
 
     def slowness(self, lanes: int) -> list[float]:
         """How long a tuple takes in each lane, against the mean of all; 1 where little is known."""
         times = [
-            self.busy_s[lane] / self.served[lane] if self.served[lane] >= 10 else math.nan for lane in range(lanes)
+            self.busy_s[lane] / self.served[lane] if self.served.get(lane, 0.0) >= 10 else math.nan
+            for lane in range(lanes)
         ]
         mean = float(np.nanmean(times)) if not all(map(math.isnan, times)) else 0.0
         return [time / mean if mean and not math.isnan(time) else 1.0 for time in times]
@@ -102,8 +108,7 @@ class Redirector:
         for receipt in result.receipts:
             flow = self._by_groups.get(receipt.operator)
             if flow is not None:
-                flow.busy_s[receipt.lane] += receipt.busy_s  # type: ignore[assignment]
-                flow.served[receipt.lane] += receipt.processed
+                flow.add(receipt.lane, receipt.busy_s, receipt.processed)
                 for key, rows in receipt.hot:
                     flow.keys[key] = flow.keys.get(key, 0.0) + rows
 
