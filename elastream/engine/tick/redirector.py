@@ -137,7 +137,12 @@ class Redirector:
             return
         if on:
             self._loads.redirecting.add(operator)
-            self._tell(operator, level, wall_s, f"{_why(level)}: tuples go to the replicas with most room")
+            self._tell(
+                operator,
+                level,
+                wall_s,
+                f"{rules.why_out_of_range(level.lb, level.most)}: tuples go to the replicas with most room",
+            )
         else:
             self._loads.redirecting.discard(operator)
             self._tell(operator, level, wall_s, f"lb {level.lb:.2f} is in range: tuples are dealt out evenly again")
@@ -161,7 +166,7 @@ class Redirector:
         if count:
             self._changed_s[operator] = now
             self._mover.redirect(operator, wanted, now, wall_s)
-            words = f"{_why(level)}: {count} key group{'s go' if count > 1 else ' goes'} to replicas with more room"
+            words = f"{rules.why_out_of_range(level.lb, level.most)}: {count} key group{'s go' if count > 1 else ' goes'} to replicas with more room"
             self._tell(operator, level, wall_s, words, groups=count)
             return changed
         if self._split(operator, flow, demand, size, level, wall_s):
@@ -169,7 +174,10 @@ class Redirector:
             return True
         if operator not in self._mergeable:
             self._tell(
-                operator, level, wall_s, f"{_why(level)}: no key group is better elsewhere; merge= would split keys"
+                operator,
+                level,
+                wall_s,
+                f"{rules.why_out_of_range(level.lb, level.most)}: no key group is better elsewhere; merge= would split keys",
             )
         return changed
 
@@ -205,7 +213,7 @@ class Redirector:
         if len(groups) <= max(1, len(before)):
             return False
         known[key] = groups
-        words = f"{_why(level)}: one key is {rows / total:.0%} of all tuples, and is split over {len(groups)} replicas"
+        words = f"{rules.why_out_of_range(level.lb, level.most)}: one key is {rows / total:.0%} of all tuples, and is split over {len(groups)} replicas"
         self._tell(operator, level, wall_s, words, split=len(groups))
         return True
 
@@ -231,9 +239,3 @@ class Redirector:
         if groups or split or self._told.get(operator) != words.partition(":")[2]:
             self._told[operator] = words.partition(":")[2]
             self.records.append(Redirected(operator, wall_s, level.lb, words, groups, split))
-
-
-def _why(level: LevelLoad) -> str:
-    if level.lb > rules.LB_MAX:
-        return f"lb {level.lb:.2f} is above {rules.LB_MAX:g}"
-    return f"a load ratio of {level.most:.2f} is above {rules.LR_MAX:g}"
