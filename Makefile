@@ -3,7 +3,7 @@ VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 
-.PHONY: help setup kafka jdbc demo test fast check bench clean
+.PHONY: help setup kafka jdbc peers demo test fast check bench clean
 
 help:        ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -24,6 +24,9 @@ kafka: setup  ## Spark's Kafka connector and a broker for tests, fetched once by
 
 jdbc: setup  ## PostgreSQL's JDBC driver, fetched likewise
 	@tools/jars jdbc $(PYTHON)
+
+peers: setup  ## Flink, its autoscaler and Storm into .peers, with the jobs for `elastream bench peers`
+	@tools/peers $(PYTHON) .peers
 
 test: setup  ## every test
 	@tools/jars kafka $(PYTHON) && tools/jars jdbc $(PYTHON) || echo "without these jars their tests are skipped"

@@ -5,14 +5,12 @@ from tempfile import TemporaryDirectory
 
 from elastream.apps.load import load_app
 from elastream.bench.cpu import cpu_s
+from elastream.bench.tweets_load import POOL, SERVICE_MS, tweet_arrivals
 from elastream.bench.watch import missing
 from elastream.engine import run, session
 from elastream.engine.measure.recording import Recorder
 from elastream.scoring.metrics import saved_resources, throughput_degradation
 from elastream.settings import Settings
-from elastream.workload import Arrivals, load_trace
-
-SPEED, SCALE, POOL, SERVICE_MS = 15.0, 1.68, 8, 5.0
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,7 @@ class TweetsRun:
 
 def measure_tweets(seconds: float) -> TweetsRun:
     """The first `seconds` of the trace as it is played."""
-    whole = load_trace("covid_tweets", speed=SPEED, scale=SCALE)
-    arrivals = whole if seconds >= whole.seconds else _until(whole, seconds)
+    arrivals = tweet_arrivals(seconds)
     spark = session()
     with TemporaryDirectory(prefix="elastream-bench-") as folder:
         options = {
@@ -68,8 +65,3 @@ def measure_tweets(seconds: float) -> TweetsRun:
         missing(audit),
         audit.duplicates,
     )
-
-
-def _until(arrivals: Arrivals, seconds: float) -> Arrivals:
-    kept = sum(end <= seconds for end in arrivals.ends_s)
-    return Arrivals(arrivals.ends_s[:kept], arrivals.counts[:kept], keys=arrivals.keys)
