@@ -1,5 +1,6 @@
 """AuTraScale: golden values of the paper, properties of its parts, and what the policy does at the edges."""
 
+import json
 from dataclasses import replace
 from math import inf, isinf
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from elastream import Topology, sources
 from elastream.bench.overhead import bench_overhead, overhead_table
 from elastream.cli.main import main
-from elastream.control import Observation
+from elastream.control import Observation, Proposal
 from elastream.errors import Damaged, SettingError
 from elastream.lanes import Store
 from elastream.policies import make_policy
@@ -23,9 +24,10 @@ from elastream.policies.autrascale.improvement import expected_improvement, most
 from elastream.policies.autrascale.models import nearest
 from elastream.policies.autrascale.rate_watch import RateWatch
 from elastream.policies.autrascale.score import Goal
-from elastream.policies.autrascale.search import Search
+from elastream.policies.autrascale.score_model import ScoreModel
+from elastream.policies.autrascale.search import Search, Trial
 from elastream.policies.autrascale.settling import Interval, Queues, Settling
-from elastream.policies.autrascale.surrogate import Surrogate
+from elastream.policies.autrascale.surrogate import NOISE, Surrogate
 from elastream.policies.autrascale.transfer import with_estimates
 from elastream.policies.autrascale.true_rates import base_sizes, true_per_s
 from elastream.policies.flow import Flow
@@ -169,7 +171,7 @@ def test_the_process_goes_through_its_samples_and_doubts_what_is_far_from_them()
     sizes, scores = [(1, 1), (10, 1), (1, 10), (10, 10)], [0.4, 0.7, 0.5, 0.8]
     model = Surrogate((1, 1), (20, 20), sizes, scores)
     mean, deviation = model.predict([*sizes, (20, 20)])
-    assert mean[:4] == pytest.approx(scores, abs=0.01)
+    assert mean[:4] == pytest.approx(scores, abs=0.02)
     assert deviation[4] > 2 * deviation[:4].max()
 
 
@@ -178,10 +180,10 @@ def test_the_process_goes_through_its_samples_and_doubts_what_is_far_from_them()
 def test_what_is_promised_is_in_the_space_untried_and_the_same_again(space: list[tuple[int, int]], seed: int) -> None:
     base, most = tuple(least for least, _ in space), tuple(least + width for least, width in space)
     tried = bootstrap_sizes(base, most, 3)
-    model = Surrogate(base, most, tried, [GOAL.score(0.1, sizes, base) for sizes in tried])
+    model = ScoreModel(GOAL, base, most, [(sizes, 0.1 * number) for number, sizes in enumerate(tried)])
 
     def found() -> object:
-        return most_promising(model, base, most, set(tried), 0.8, 0.01, np.random.default_rng(seed))
+        return most_promising(model, base, most, set(tried), tried[0], 0.8, 0.01, np.random.default_rng(seed))
 
     promise = found()
     assert promise == found()
@@ -192,15 +194,91 @@ def test_what_is_promised_is_in_the_space_untried_and_the_same_again(space: list
         assert all(a <= b <= c for a, b, c in zip(base, promise.sizes, most, strict=True))  # type: ignore[attr-defined]
 
 
+def test_the_process_answers_as_scikit_learn_does() -> None:
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import Matern
+
+    sizes, values = [(1, 1), (10, 1), (1, 10), (10, 10), (5, 7)], [0.4, 0.7, 0.5, 0.8, 0.9]
+    model = Surrogate((1, 1), (20, 20), sizes, values)
+    kernel = Matern(length_scale=model._lengths, nu=2.5)
+    theirs = GaussianProcessRegressor(kernel=kernel, alpha=NOISE, optimizer=None, normalize_y=True)
+    theirs.fit((1 - 1 / np.asarray(sizes)) / 0.95, values)
+    asked = [(3, 4), (20, 20), (10, 1)]
+    mean, deviation = theirs.predict((1 - 1 / np.asarray(asked)) / 0.95, return_std=True)
+    assert model.predict(asked)[0] == pytest.approx(mean)
+    assert model.predict(asked)[1] == pytest.approx(deviation)
+
+
+def test_the_moments_of_a_score_follow_from_those_of_the_latency() -> None:
+    base, most = (2, 2), (10, 10)
+    model = ScoreModel(GOAL, base, most, [((2, 2), 1.2), ((10, 10), -0.8), ((2, 10), 0.3)])
+    rows = np.array([(2, 2), (6, 6), (9, 3), (10, 10)])
+    late, deviation = model._late.predict(rows)
+    draws = np.random.default_rng(1).normal(size=(400_000, 1)) * deviation + late
+    lean = (np.array(base) / rows).mean(axis=1)
+    scores = 0.8 * np.minimum(1.0, np.exp(-draws)) + 0.2 * lean
+    mean, spread = model.predict(rows)
+    assert mean == pytest.approx(scores.mean(axis=0), abs=2e-3)
+    assert spread == pytest.approx(scores.std(axis=0), abs=2e-3)
+    assert model.keeps(rows) == pytest.approx((draws <= 0).mean(axis=0), abs=3e-3)
+
+
 def test_an_estimate_is_the_old_model_and_what_it_was_wrong_by() -> None:
     base, most = (2, 2), (10, 10)
     first = bootstrap_sizes(base, most, 3)
-    old = Surrogate(base, most, first, [GOAL.score(0.1, sizes, base) for sizes in first])
-    before, _ = old.predict(first)
-    # Everything is 0.1 worse at the new rate: one real sample tells.
-    data = with_estimates(old, [(first[0], before[0] - 0.1)], first, base, most)
+    old = BenefitModel(("a", "b"), 80.0, base, most, tuple(Sample(s, 0.9 / min(s), 80.0) for s in first))
+    # Everything takes twice as long: one real sample tells.
+    new = replace(old, samples=(Sample(first[0], 1.8 / min(first[0]), 80.0),))
+    data = with_estimates(GOAL, old, new, first)
     assert [sizes for sizes, _ in data] == list(first)
-    assert [score for _, score in data] == pytest.approx((before - 0.1).tolist(), abs=0.01)
+    assert [late for _, late in data] == pytest.approx([np.log(1.8 / min(s) / 0.3) for s in first], abs=0.1)
+
+
+def test_at_twice_the_rate_twice_the_replicas_are_expected_to_do_as_well() -> None:
+    sizes = [(2, 2), (3, 3), (4, 4), (5, 5), (6, 6)]
+    old = BenefitModel(("a", "b"), 80.0, (2, 2), (12, 12), tuple(Sample(s, 1.2 / s[0], 80.0) for s in sizes))
+    new = replace(old, per_second=160.0, base=(4, 4), samples=(Sample((4, 4), 0.6, 160.0),))
+    data = dict(with_estimates(GOAL, old, new, [(8, 8), (12, 12)]))
+    assert data[(8, 8)] == pytest.approx(np.log(0.3 / 0.3), abs=0.1)
+    assert data[(12, 12)] == pytest.approx(np.log(0.2 / 0.3), abs=0.1)
+
+
+def test_a_target_that_nothing_can_keep_is_given_up_once_the_most_was_measured() -> None:
+    base, most = (2, 2), (10, 10)
+    model = BenefitModel(("a", "b"), 80.0, base, most)
+    search, reasons = Search(Goal(0.01)), []
+    while isinstance(trial := search.next(model.with_sample(Sample(base, 0.9, 80.0)), None), Trial):
+        model = model.with_sample(Sample(trial.sizes, 0.5 + 1 / min(trial.sizes), 80.0))
+        reasons.append(trial.reason)
+    assert len(reasons) <= len(bootstrap_sizes(base, most, search.alike))
+    assert trial.reason.startswith("the target cannot be kept") and model.sample_of(most) is not None
+
+
+def test_where_a_service_has_a_limit_the_best_are_the_leanest_with_the_largest_throughput() -> None:
+    samples = (Sample((7, 40), inf, 349.0), Sample((40, 40), inf, 350.0), Sample((7, 20), inf, 230.0))
+    model = BenefitModel(("a", "b"), 600.0, (7, 20), (40, 40), samples)
+    assert Search(GOAL).best(model).sizes == (7, 40)
+
+
+def test_a_search_is_told_step_by_step() -> None:
+    policy = AuTraScale(latency_ms=300)
+    # Numbers of the simulator are numpy's; a step must be written as JSON all the same.
+    seen = replace(line(16.6, 25, replicas=8), latency_mean_s=np.float64(0.9))
+    steps = []
+    for _ in range(12):
+        proposal = policy.propose(seen)
+        steps += [proposal.search] if proposal.search else []
+        sizes = {want.operator: want.replicas for want in proposal.wants}
+        seen = replace(
+            seen,
+            operators={n: replace(o, replicas=sizes.get(n, 1)) for n, o in seen.operators.items()},
+            latency_mean_s=np.float64(0.9 if sizes == {"O0": 2, "O1": 3} else 0.25),
+        )
+    assert [(step.sizes, step.over) for step in steps] == [((2, 3), False), ((3, 3), True)]
+    assert steps[0].next == (3, 3) and "first sample" in steps[0].why
+    assert steps[1].best == (3, 3) and steps[1].measured_ms == pytest.approx(250)
+    journaled = Proposal.from_json(json.loads(json.dumps(Proposal(search=steps[1]).to_json())))
+    assert journaled.search == steps[1]
 
 
 def test_with_a_model_of_another_rate_no_first_samples_are_run() -> None:
@@ -210,8 +288,8 @@ def test_with_a_model_of_another_rate_no_first_samples_are_run() -> None:
     )
     search = Search(GOAL)
     anew, transferred = search.next(model, None), search.next(model, old)
-    assert anew is not None and anew.reason == "first sample 2 of 8"
-    assert transferred is not None and "the model of 80/s" in transferred.reason
+    assert isinstance(anew, Trial) and anew.reason == "first sample 2 of 8"
+    assert isinstance(transferred, Trial) and "the model of 80/s" in transferred.reason
     assert nearest([old, replace(old, per_second=500.0)], 150.0) == old
 
 

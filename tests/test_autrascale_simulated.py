@@ -5,6 +5,7 @@ from crowded import POOL, played
 
 from elastream.policies.autrascale import AuTraScale, BenefitModel
 from elastream.policies.autrascale.score import Goal
+from elastream.policies.autrascale.search import Search
 from elastream.workload import constant, steps
 
 TARGET_MS = 200.0
@@ -51,15 +52,23 @@ def test_every_reason_says_what_was_tried_what_is_best_and_why_the_next() -> Non
     assert any("its score is" in reason and "expected improvement" in reason for reason in tried)
 
 
-def test_at_another_rate_transfer_takes_at_most_half_the_real_samples_of_starting_anew() -> None:
+@pytest.mark.parametrize(("before", "after"), [(180, 120), (130, 200)])
+def test_at_another_rate_transfer_takes_at_most_half_the_real_samples_of_starting_anew(before: int, after: int) -> None:
     transferred = anew = 0
-    for seed in (1, 2, 3):
-        both = played(WORD, steps([180, 120], 2400.0), start=1, seed=seed)
-        alone = played(WORD, constant(120, 900.0), start=1, seed=seed)
+    for seed in (1, 2):
+        both = played(WORD, steps([before, after], 1800.0), start=1, seed=seed)
+        alone = played(WORD, constant(after, 900.0), start=1, seed=seed)
         assert both.latency_ms <= TARGET_MS and alone.latency_ms <= TARGET_MS
-        transferred += len(model_of(both.policy, 120).samples)
-        anew += len(model_of(alone.policy, 120).samples)
+        transferred += len(model_of(both.policy, after).samples)
+        anew += len(model_of(alone.policy, after).samples)
     assert transferred <= anew / 2
+
+
+def test_a_target_that_cannot_be_kept_is_said_so_with_the_best_that_can_be() -> None:
+    found = played("autrascale:latency_ms=30", constant(180, 900.0), start=1)
+    assert "the target cannot be kept" in found.reasons[-1] and "best of" in found.reasons[-1]
+    assert len(model_of(found.policy, 180).samples) <= FIRST + 2
+    assert found.sizes == Search(Goal(0.03)).best(model_of(found.policy, 180)).sizes
 
 
 def test_a_run_that_begins_with_the_models_of_another_goes_to_the_best_sizes_at_once() -> None:

@@ -34,6 +34,10 @@ class BaseSearch:
         self._recommended.append(recommended)
         return recommended
 
+    @property
+    def runs(self) -> int:
+        return len(self._ran)
+
     def base(self) -> Sizes:
         """The smallest sizes that kept up; when none did, the smallest of those with the largest throughput."""
         kept_up = [ran for ran in self._ran if ran.keeps_up]

@@ -2,19 +2,17 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import product
-from math import prod
 
 import numpy as np
 from scipy.special import ndtr
 
+from elastream.policies.autrascale.candidates import Rows, drawn, everywhere, is_small, lines
 from elastream.policies.autrascale.models import Sizes
-from elastream.policies.autrascale.surrogate import Floats, Surrogate
+from elastream.policies.autrascale.score_model import ScoreModel
+from elastream.policies.autrascale.surrogate import Floats
 
-ALL = 4096
-"""A space with no more configurations than this is searched whole."""
-DRAWN = 2048
-ROUNDS = 20
+ROUNDS = 2
+"""Lines that are followed at most from the best that was drawn."""
 
 
 @dataclass(frozen=True)
@@ -37,48 +35,42 @@ def expected_improvement(mean: Floats, deviation: Floats, best: float, xi: float
 
 
 def most_promising(
-    model: Surrogate,
+    model: ScoreModel,
     base: Sizes,
     most: Sizes,
     tried: Collection[Sizes],
+    around: Sizes,
     best: float,
     xi: float,
     random: np.random.Generator,
 ) -> Promise | None:
     """The sizes in [base, most] with the largest expected improvement, but for those that were tried; None when all were.
 
-    A space that is too large to look at is drawn from, and climbed from the best that was drawn, an operator by a replica at a
-    time.
+    A space that is too large to look at is drawn from. From the best of these and of the lines through `around`, lines are
+    followed: one operator at a time gets the size that promises the most.
     """
-    if prod(top - least + 1 for least, top in zip(base, most, strict=True)) <= ALL:
-        everywhere = product(*(range(least, top + 1) for least, top in zip(base, most, strict=True)))
-        return _best(model, [sizes for sizes in everywhere if sizes not in tried], best, xi)
-    drawn = random.integers(base, np.asarray(most) + 1, size=(DRAWN, len(base)))
-    near = {neighbour for sizes in tried for neighbour in _neighbours(sizes, base, most)}
-    chosen = _best(model, sorted({*map(tuple, drawn.tolist()), *near} - set(tried)), best, xi)
+    if is_small(base, most):
+        return _best(model, everywhere(base, most), tried, best, xi)
+    first = np.concatenate([drawn(base, most, random), lines(around, base, most)])
+    chosen = _best(model, first, tried, best, xi)
     for _ in range(ROUNDS):
         if chosen is None:
             break
-        higher = _best(model, [s for s in _neighbours(chosen.sizes, base, most) if s not in tried], best, xi)
+        higher = _best(model, lines(chosen.sizes, base, most), tried, best, xi)
         if higher is None or higher.improvement <= chosen.improvement:
             break
         chosen = higher
     return chosen
 
 
-def _best(model: Surrogate, candidates: list[Sizes], best: float, xi: float) -> Promise | None:
-    if not candidates:
-        return None
-    mean, deviation = model.predict(candidates)
+def _best(model: ScoreModel, rows: Rows, tried: Collection[Sizes], best: float, xi: float) -> Promise | None:
+    mean, deviation = model.predict(rows)
     promised = expected_improvement(mean, deviation, best, xi)
-    place = int(np.argmax(promised))
-    return Promise(candidates[place], float(mean[place]), float(deviation[place]), float(promised[place]))
-
-
-def _neighbours(sizes: Sizes, base: Sizes, most: Sizes) -> list[Sizes]:
-    return [
-        (*sizes[:place], size + step, *sizes[place + 1 :])
-        for place, size in enumerate(sizes)
-        for step in (-1, 1)
-        if base[place] <= size + step <= most[place]
-    ]
+    while True:
+        place = int(np.argmax(promised))
+        if promised[place] == -np.inf:
+            return None
+        sizes = tuple(rows[place].tolist())
+        if sizes not in tried:
+            return Promise(sizes, float(mean[place]), float(deviation[place]), float(promised[place]))
+        promised[place] = -np.inf

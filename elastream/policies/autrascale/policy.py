@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import inf, isinf
 
-from elastream.control import Observation, Proposal, Want
+from elastream.control import Observation, Proposal, SearchStep, Want
 from elastream.errors import SettingError
 from elastream.policies.autrascale.base_search import BaseSearch, Ran
 from elastream.policies.autrascale.models import BenefitModel, Sample, Sizes, distance, nearest
 from elastream.policies.autrascale.rate_watch import SAME, RateWatch
 from elastream.policies.autrascale.score import Goal
-from elastream.policies.autrascale.search import INFORMED, Search
+from elastream.policies.autrascale.search import INFORMED, Search, Stop, Trial
 from elastream.policies.autrascale.settling import Queues, Settling, Verdict
 from elastream.policies.autrascale.sight import Eyes, Sight
 
@@ -66,10 +66,13 @@ class AuTraScale:
         self._early: list[Sample] = []
         """Measured before the base was known."""
         self._target: Sizes = ()
+        self._trial: Trial | None = None
+        """The sizes that run because a model promised something of them."""
+        self._step: SearchStep | None = None
         self._reason = ""
         self._sizes: Sizes = ()
         self._refused: set[Sizes] = set()
-        self._stuck = self._missed = self._quiet = 0
+        self._stuck = self._missed = self._quiet = self._base_runs = 0
         self._done = self._tried_all = False
 
     @property
@@ -111,7 +114,7 @@ class AuTraScale:
         ours = [model for model in self._models.values() if model.operators == sight.operators]
         known = nearest(ours, rate)
         self._refused, self._early = set(), []
-        self._stuck = self._missed = 0
+        self._stuck = self._missed = self._base_runs = 0
         self._done = self._tried_all = False
         self._base_search = self._model = None
         self._old = nearest([model for model in ours if len(model.samples) >= INFORMED], rate)
@@ -141,7 +144,7 @@ class AuTraScale:
             )
             return
         base = search.base()
-        self._base_search = None
+        self._base_search, self._base_runs = None, search.runs
         model = self._model = BenefitModel(sight.operators, rate, base, sight.most)
         for sample in self._early:
             if _covers(sample.sizes, base) and sample.sizes != sight.sizes:
@@ -157,7 +160,8 @@ class AuTraScale:
         if self._tried_all:
             return
         if self._done:
-            self._missed = 0 if reached else self._missed + 1
+            kept = latency_s <= goal.latency_s
+            self._missed = 0 if kept else self._missed + 1
             if self._missed < MISSED:
                 return
         model = self._learn(model.with_sample(sample))
@@ -167,20 +171,52 @@ class AuTraScale:
         )
         self._done, self._missed = reached, 0
         if reached:
+            self._note(model, sample, sample.sizes, "the target is kept, and the score is enough")
             self._aim(sample.sizes, f"{tried}; {len(model.samples)} samples")
             return
-        trial = None
+        following: Trial | Stop = Stop(f"{self._samples} samples are the most")
         if len(model.samples) + len(self._refused) < self._samples:
-            trial = self._search.next(model, self._old, self._refused)
+            following = self._search.next(model, self._old, self._refused)
         best = self._search.best(model)
-        if trial is None:
-            self._done = self._tried_all = True
+        if isinstance(following, Stop):
+            self._done = True
+            # Sizes that keep the target are watched: when they miss it, the search goes on.
+            self._tried_all = best.latency_s > goal.latency_s or len(model.samples) >= self._samples
+            self._note(model, sample, best.sizes, following.reason)
             self._aim(
-                best.sizes, f"{tried}; nothing promises more, best of {len(model.samples)} samples are {_of(best)}"
+                best.sizes,
+                f"tried {tried}; {following.reason}; best of {len(model.samples)} samples are {_of(best)}",
             )
             return
+        self._note(model, sample, following.sizes, following.reason)
         so_far = "" if best == sample else f"; best so far {_of(best)}"
-        self._aim(trial.sizes, f"tried {tried}{so_far}; next {_words(trial.sizes)}: {trial.reason}")
+        self._aim(following.sizes, f"tried {tried}{so_far}; next {_words(following.sizes)}: {following.reason}")
+        self._trial = following
+
+    def _note(self, model: BenefitModel, sample: Sample, following: Sizes, why: str) -> None:
+        """The step of the search that is told with the next proposal."""
+        search, best, trial = self._search, self._search.best(model), self._trial
+        foreseen = trial if trial is not None and trial.sizes == sample.sizes else None
+        self._step = SearchStep(
+            model.operators,
+            model.per_second,
+            search.goal.latency_s * 1e3,
+            search.goal.enough,
+            model.base,
+            self._base_runs,
+            len(model.samples),
+            sample.sizes,
+            search.score(model, sample),
+            _ms(sample),
+            foreseen.expected if foreseen else None,
+            foreseen.deviation if foreseen else None,
+            best.sizes,
+            search.score(model, best),
+            _ms(best),
+            following,
+            why,
+            self._done,
+        )
 
     def _is_refused(self, sight: Sight, moved: bool) -> bool:
         """Sizes that guards do not allow are given up, and what is there is measured instead."""
@@ -201,10 +237,12 @@ class AuTraScale:
         return model
 
     def _aim(self, sizes: Sizes, reason: str) -> None:
-        self._target, self._reason, self._stuck = sizes, reason, 0
+        self._target, self._reason, self._stuck, self._trial = sizes, reason, 0, None
 
     def _wants(self, sight: Sight, sizes: Sizes, reason: str) -> Proposal:
-        return Proposal(tuple(Want(name, size, reason) for name, size in zip(sight.operators, sizes, strict=True)))
+        wants = tuple(Want(name, size, reason) for name, size in zip(sight.operators, sizes, strict=True))
+        step, self._step = self._step, None
+        return Proposal(wants, search=step)
 
 
 def _covers(sizes: Sizes, base: Sizes) -> bool:
@@ -213,6 +251,10 @@ def _covers(sizes: Sizes, base: Sizes) -> bool:
 
 def _words(sizes: Sizes) -> str:
     return f"({', '.join(map(str, sizes))})"
+
+
+def _ms(sample: Sample) -> float | None:
+    return None if isinf(sample.latency_s) else sample.latency_s * 1e3
 
 
 def _of(sample: Sample) -> str:

@@ -6,17 +6,21 @@ from math import isinf
 
 import numpy as np
 
+from elastream.policies.autrascale.base_search import AS_MUCH
 from elastream.policies.autrascale.bootstrap import bootstrap_sizes
+from elastream.policies.autrascale.candidates import drawn, everywhere, is_small, lines
 from elastream.policies.autrascale.improvement import most_promising
 from elastream.policies.autrascale.models import BenefitModel, Sample, Sizes
 from elastream.policies.autrascale.score import Goal
-from elastream.policies.autrascale.surrogate import Surrogate
-from elastream.policies.autrascale.transfer import Scored, with_estimates
+from elastream.policies.autrascale.score_model import ScoreModel, lateness
+from elastream.policies.autrascale.transfer import with_estimates
 
 INFORMED = 3
 """A model with fewer samples has nothing to pass on."""
-HOPELESS = 1e-6
-"""No search goes on for so small an improvement."""
+HOPELESS = 1e-3
+"""No search goes on for so small an expected improvement once the target is kept."""
+UNLIKELY = 0.02
+"""A target that no sizes keep with a larger probability than this is given up."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,16 @@ class Trial:
     """Sizes to run, and why these."""
 
     sizes: Sizes
+    reason: str
+    expected: float | None = None
+    """The score that the model expects."""
+    deviation: float | None = None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The end of a search that has not reached its goal, and why it ends."""
+
     reason: str
 
 
@@ -37,52 +51,62 @@ class Search:
     """First samples with one size for all operators (M)."""
     seed: int = 0
 
-    def next(self, model: BenefitModel, old: BenefitModel | None, refused: Set[Sizes] = frozenset()) -> Trial | None:
-        """None when nothing promises more. `refused`: sizes that could not be had."""
+    def next(self, model: BenefitModel, old: BenefitModel | None, refused: Set[Sizes] = frozenset()) -> Trial | Stop:
+        """From what was measured. `refused`: sizes that could not be had."""
         tried = {sample.sizes for sample in model.samples} | refused
         first = bootstrap_sizes(model.base, model.most, self.alike)
-        real = self.scored(model)
-        if old is None or len(old.samples) < INFORMED or not real:
+        data, by = lateness(self.goal, model), f"{len(model.samples)} samples"
+        if not data:
+            return Stop("nothing was measured")
+        if old is None or len(old.samples) < INFORMED:
             for number, sizes in enumerate(first, 1):
                 if sizes not in tried:
                     return Trial(sizes, f"first sample {number} of {len(first)}")
-            data, by = real, f"{len(real)} samples"
-        elif len(real) <= len(first):
+        elif len(data) <= len(first):
             # Until there are more real samples than first ones would be (Num), estimates stand for these.
-            data = with_estimates(self.surrogate(old), real, first, model.base, model.most)
-            by = f"{len(real)} samples and the model of {old.per_second:.4g}/s"
-        else:
-            data, by = real, f"{len(real)} samples"
-        if not data:
-            return None
-        process = Surrogate(model.base, model.most, [sizes for sizes, _ in data], [score for _, score in data])
-        best = max(score for _, score in real)
+            data = with_estimates(self.goal, old, model, first)
+            by += f" and the model of {old.per_second:.4g}/s"
+        scores = ScoreModel(self.goal, model.base, model.most, data)
+        best = self.best(model)
         random = np.random.default_rng((self.seed, len(tried)))
-        promise = most_promising(process, model.base, model.most, tried, best, self.xi, random)
-        if promise is None or promise.improvement < HOPELESS:
-            return None
-        return Trial(
-            promise.sizes,
+        kept = best.latency_s <= self.goal.latency_s
+        if not kept and len(model.samples) >= self.alike:
+            likely = _likeliest(scores, model, best.sizes, random)
+            said = f"by {by} no sizes keep {self.goal.latency_s * 1e3:.0f} ms with a probability above {likely:.1%}"
+            if likely < UNLIKELY and model.most in tried:
+                return Stop(f"the target cannot be kept: {said}")
+            if likely < UNLIKELY:
+                return Trial(model.most, f"{said}; the most that may be had decides")
+        highest = max(self.score(model, sample) for sample in model.samples)
+        promise = most_promising(scores, model.base, model.most, tried, best.sizes, highest, self.xi, random)
+        if promise is None:
+            return Stop("all sizes were tried")
+        if kept and promise.improvement < HOPELESS:
+            return Stop(f"nothing promises more than {promise.improvement:.2g}")
+        reason = (
             f"by {by} its score is {promise.mean:.3f} ± {promise.deviation:.3f}, "
-            f"expected improvement {promise.improvement:.2g}",
+            f"expected improvement {promise.improvement:.2g}"
         )
+        return Trial(promise.sizes, reason, promise.mean, promise.deviation)
 
     def best(self, model: BenefitModel) -> Sample:
-        """Those that keep the latency first, then by score; where queues only grow, by throughput."""
+        """Those that keep the latency first, then by score; where all queues only grow, the leanest with the largest throughput."""
+        largest = max(sample.per_second for sample in model.samples)
 
-        def rank(sample: Sample) -> tuple[bool, bool, float]:
+        def rank(sample: Sample) -> tuple[bool, bool, bool, float]:
             stands = not isinf(sample.latency_s)
-            value = self.score(model, sample) if stands else sample.per_second
-            return sample.latency_s <= self.goal.latency_s, stands, value
+            as_much = stands or sample.per_second >= AS_MUCH * largest
+            return sample.latency_s <= self.goal.latency_s, stands, as_much, self.score(model, sample)
 
         return max(model.samples, key=rank)
 
     def score(self, model: BenefitModel, sample: Sample) -> float:
         return self.goal.score(sample.latency_s, sample.sizes, model.base)
 
-    def scored(self, model: BenefitModel) -> list[Scored]:
-        return [(sample.sizes, self.score(model, sample)) for sample in model.samples]
 
-    def surrogate(self, model: BenefitModel) -> Surrogate:
-        scored = self.scored(model)
-        return Surrogate(model.base, model.most, [sizes for sizes, _ in scored], [score for _, score in scored])
+def _likeliest(scores: ScoreModel, model: BenefitModel, around: Sizes, random: np.random.Generator) -> float:
+    """The largest probability with which any sizes keep the target, as far as they are looked at."""
+    if is_small(model.base, model.most):
+        return float(scores.keeps(everywhere(model.base, model.most)).max())
+    rows = [drawn(model.base, model.most, random), lines(around, model.base, model.most)]
+    return float(scores.keeps(np.concatenate(rows)).max())

@@ -14,7 +14,8 @@ SURE = 2
 GROWING = 3
 """Intervals in a row in which queues grow as fast as ever: they will not stop."""
 PATIENCE = 4.0
-"""After so many times the time it usually takes, the measurement is taken as it is."""
+"""After so many times the time it usually takes, the measurement is taken as it is; but not while a backlog drains that is gone
+after so many times what has drained lately."""
 
 
 class Queues(Enum):
@@ -78,8 +79,12 @@ class Settling:
             return Verdict(move, waited_s, inf)
         if waited_s > PATIENCE * max(self.learned_s or 0.0, GROWING * interval.seconds):
             late = len(self._seen) // 2
-            if sum(self._changes_s[late:]) > self._calm_s * (len(self._seen) - late):
+            changed_s = sum(self._changes_s[late:])
+            if changed_s > self._calm_s * (len(self._seen) - late):
                 return Verdict(Queues.GROWING, waited_s, inf)
+            if changed_s < 0 and interval.queued <= PATIENCE * interval.per_second * -changed_s:
+                # A backlog from before: its end can be seen, and the latency until then says nothing of these sizes.
+                return Verdict(Queues.SHRINKING, waited_s)
             return Verdict(move, waited_s, _latency(self._seen[late:]))
         return Verdict(move, waited_s)
 

@@ -43,8 +43,14 @@ class Eyes:
             tuple(operator.replicas for operator in operators),
             tuple(operator.least for operator in operators),
             tuple(operator.most for operator in operators),
-            Interval(observation.seconds, queued, arrived_per_s, observation.finished, observation.latency_mean_s),
-            throughput_per_s(observation, self._flow.thetas(observation)),
+            Interval(
+                float(observation.seconds),
+                queued,
+                float(arrived_per_s),
+                observation.finished,
+                float(observation.latency_mean_s),
+            ),
+            float(throughput_per_s(observation, self._flow.thetas(observation))),
         )
 
     def recommended(self, sight: Sight, per_second: float) -> Sizes:

@@ -1,0 +1,34 @@
+"""The options of the control loop that `elastream run` and `elastream simulate` share."""
+
+import argparse
+
+from elastream.cli.guard_options import add_guard_options
+from elastream.errors import SettingError
+from elastream.policies import with_targets
+
+
+def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--latency-ms",
+        type=float,
+        metavar="MS",
+        help="the latency that the policy shall keep, if it takes such a target",
+    )
+    parser.add_argument(
+        "--per-second", type=float, metavar="N", help="the input rate it shall be ready for, if it takes such a target"
+    )
+    parser.add_argument(
+        "--models", metavar="DIR", help="where policies that learn keep models for other runs: see elastream models"
+    )
+    parser.add_argument("--td", type=float, default=5.0, metavar="S", help="the policy decides this often")
+    add_guard_options(parser)
+
+
+def chosen_policy(args: argparse.Namespace) -> str | None:
+    """The policy as a word, with its targets; checked."""
+    if args.policy is not None:
+        return with_targets(args.policy, latency_ms=args.latency_ms, per_second=args.per_second)
+    for option in ("guards", "slots", "cooldown", "largest_step", "dry_run", "models", "latency_ms", "per_second"):
+        if getattr(args, option):
+            raise SettingError(f"--{option.replace('_', '-')} needs a policy; name one with --policy")
+    return None
