@@ -70,6 +70,10 @@ LEAST_ROWS = 50_000
 LB_MAX, LR_MAX = 0.3, 0.99
 """Tuples are redirected when the load balance of an operator's lanes, or the load ratio of one, is above this (Dr-Stream, table 3)."""
 
+CALM = 0.8
+"""Tuples that are redirected are dealt out evenly again when both are below this part of their bounds: at a bound they would be
+redirected and dealt out in turn with every look."""
+
 FULL_S = 1.0
 """A queue without a bound is full when a replica needs longer than this to serve it: its load ratio is 1."""
 
@@ -129,9 +133,10 @@ def full_queue(q_size: int | None, service_s: float) -> float:
     return FULL_S / service_s if service_s > 0.0 else 0.0
 
 
-def out_of_range(lb: float, most: float) -> bool:
-    """True when the load is so uneven, or a queue so full, that tuples are redirected (Dr-Stream, equation 11)."""
-    return lb > LB_MAX or most > LR_MAX
+def out_of_range(lb: float, most: float, redirecting: bool = False) -> bool:
+    """True when the load is so uneven, or a queue so full, that tuples are redirected, or go on to be (Dr-Stream, equation 11)."""
+    part = CALM if redirecting else 1.0
+    return lb > part * LB_MAX or most > part * LR_MAX
 
 
 def why_out_of_range(lb: float, most: float) -> str:

@@ -1,11 +1,13 @@
 """Operators that read, split and count words. Batches enter and leave; what is known of words is keyed state.
 
 A count is exact whatever grouping leads to it. With `fields` all tuples of a word meet in one replica, which counts them in
-its state; a word that `redirection` moves takes its state along. Every other grouping sends a word to several replicas: each gives the counts of what it was handed, and an operator
-`total` behind them, keyed by word, adds them up.
+its state; a word that `redirection` moves takes its state along, and one that it splits is added up where it lives. Every other
+grouping sends a word to several replicas: each gives the counts of what it was handed, and an operator `total` behind them,
+keyed by word, adds them up.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,18 @@ def count_words(batch: pa.RecordBatch, known: pa.RecordBatch) -> tuple[pa.Record
     return counted, pa.RecordBatch.from_arrays([words, pa.array(after)], names=["word", "total"])
 
 
+@dataclass(frozen=True)
+class MergeCounts:
+    """Takes the counts of words that were split over replicas into their totals: each part counts as its total says."""
+
+    function: Callable[..., Any]
+    """Counts tuples; see `count_words`."""
+
+    def __call__(self, parts: pa.RecordBatch, known: pa.RecordBatch) -> Any:
+        names = ["count" if name == "total" else name for name in parts.schema.names]
+        return self.function(parts.rename_columns(names), known)
+
+
 def count_here(batch: pa.RecordBatch) -> pa.Table:
     """The counts of the words in this batch alone, each due when the first of its tuples was."""
     together = pa.Table.from_batches([batch]).group_by("word", use_threads=False)
@@ -60,7 +74,8 @@ def add_count(
     if each.grouping.kind in KEEPS_KEYS:
         # The key alone says `fields`.
         how = each.sizes if each.grouping.kind == "fields" else each.how
-        app.keyed_batch("count", each.of(function), after=after, schema=schema, **STATE, **how)
+        merge = MergeCounts(function) if each.grouping.kind == "redirection" else None
+        app.keyed_batch("count", each.of(function), after=after, schema=schema, merge=merge, **STATE, **how)
         return "count"
     app.batch("count", each.of(count_here), after=after, schema=COUNTS, **each.how)
     app.keyed_batch("total", each.of(function), after="count", schema=schema, **STATE, **each.sizes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from elastream.bench.tables import number, table
-from elastream.control import ControlLoop, Decision, Guards, Journal, Move, Observation, Restart
+from elastream.control import ControlLoop, Decision, Guards, Journal, LevelDecision, Move, Observation, Restart
 from elastream.engine.edges import sources
 from elastream.engine.measure.totals import Measurements, Scene
 from elastream.engine.messages import LaneReceipt
@@ -68,6 +68,9 @@ class _Plant:
         self.rescales += len(decisions)
         self._state.sizes |= {decision.operator: decision.after for decision in decisions}
         return 0.0
+
+    def set_levels(self, decisions: tuple[LevelDecision, ...]) -> None:
+        """There are no containers."""
 
     def place(self, moves: tuple[Move, ...]) -> None:
         raise AssertionError("no policy that is measured here moves replicas")

@@ -59,6 +59,7 @@ def _keyed(flow: Topology, name: str, after: str, instances: int, grouping: Grou
         replicas=(1, most),
         start=instances,
         schema="id long",
+        merge=_add if grouping.kind == "redirection" else None,
     )
 
 
@@ -69,3 +70,8 @@ def _same(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _count(key: Any, rows: list[dict[str, Any]], state: Any) -> list[dict[str, Any]]:
     state.n += len(rows)
     return rows
+
+
+def _add(key: Any, part: Any, state: Any) -> list[dict[str, Any]]:
+    state.n += part.n
+    return []

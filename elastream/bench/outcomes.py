@@ -51,6 +51,37 @@ def _machines(report: Report, figure: str) -> float | None:
     return float(found[figure]) if found else None
 
 
+def _congestion(report: Report, figure: str) -> float | None:
+    """Of the health of a run, where a policy decided."""
+    found = report.get("congestion") or {}
+    return float(found[figure]) if found else None
+
+
+def _sizes(report: Report) -> list[int]:
+    """The most replicas that each operator had."""
+    return [its["replicas_max"] for name, its in report["operators"].items() if name in report["pools"]]
+
+
+def _executors(report: Report, figure: str) -> float | None:
+    """Of the machines of a run, where it has a fleet."""
+    found = ((report.get("fleet") or {}).get("levels") or {}).get("executor")
+    return float(found[figure]) if found else None
+
+
+def _search(report: Report, figure: str) -> float | None:
+    """Of the last step of a policy that searches."""
+    steps = report.get("searches")
+    return float(steps[-1][figure]) if steps else None
+
+
+def _iterations(report: Report) -> float | None:
+    """Sizes that a model recommended and that were run, at the last rate of the run."""
+    steps = report.get("searches")
+    if not steps:
+        return None
+    return float(sum(its["expected"] is not None for its in steps if its["per_second"] == steps[-1]["per_second"]))
+
+
 COLUMNS: Mapping[str, Column] = {
     "saved": Column(lambda r: r["saved_resources"], _four, "high"),
     "degradation": Column(lambda r: r["throughput_degradation"], _four, "low"),
@@ -67,6 +98,23 @@ COLUMNS: Mapping[str, Column] = {
     "output/s": Column(lambda r: r["events"]["finished"] / r["seconds"] if r.get("seconds") else None, better="high"),
     "lb of machines": Column(lambda r: _machines(r, "lb_mean"), lambda value: f"{value:.3f}", "low"),
     "load ratio": Column(lambda r: _machines(r, "ratio_mean"), lambda value: f"{value:.3f}"),
+    "fullest": Column(lambda r: (r["load"] or {}).get("fullest_mean"), lambda value: f"{value:.3f}", "low"),
+    "healthy to/s": Column(lambda r: (r.get("congested") or {}).get("input_per_s"), better="high"),
+    "healthy for s": Column(lambda r: (r.get("congested") or {}).get("t_s"), better="high"),
+    "crash s": Column(lambda r: r["crashes"][0]["t_s"] if r.get("crashes") else None, better="high"),
+    "healthy": Column(lambda r: _congestion(r, "healthy"), lambda value: f"{value:.1%}", "high"),
+    "congested": Column(lambda r: _congestion(r, "congested"), _whole, "low"),
+    "machine seconds": Column(lambda r: _executors(r, "seconds"), better="low"),
+    "machines": Column(lambda r: _executors(r, "most"), _whole, "low"),
+    "most replicas": Column(lambda r: max(_sizes(r), default=0), _whole),
+    "replicas": Column(lambda r: sum(_sizes(r)), _whole),
+    "end latency ms": Column(lambda r: (r.get("end") or {}).get("latency_ms"), better="low"),
+    "end output/s": Column(lambda r: (r.get("end") or {}).get("finished_per_s"), better="high"),
+    "end replicas": Column(lambda r: sum((r.get("end") or {}).get("replicas", {}).values()) or None, _whole, "low"),
+    "base runs": Column(lambda r: _search(r, "base_runs"), _whole, "low"),
+    "iterations": Column(lambda r: _iterations(r), _whole, "low"),
+    "samples": Column(lambda r: _search(r, "number"), _whole, "low"),
+    "score": Column(lambda r: _search(r, "best_score"), _four, "high"),
     "replica seconds": Column(lambda r: r["replica_seconds"], better="low"),
     "regret": Column(lambda r: r.get("regret"), lambda value: f"{value:.1%}", "low"),
     "CPU s": Column(lambda r: (r.get("usage") or {}).get("cpu_s"), better="low"),
@@ -82,9 +130,10 @@ BRIEF = 8
 """So many columns fit on a terminal."""
 
 
-def outcome_table(outcomes: Sequence[Outcome], brief: bool = False) -> str:
-    names = [name for name, column in COLUMNS.items() if any(column.of(its.report) is not None for its in outcomes)]
-    if brief:
+def outcome_table(outcomes: Sequence[Outcome], columns: Sequence[str] = (), brief: bool = False) -> str:
+    """Only these columns, or all of which something is known; `brief`: as many as a terminal has room for."""
+    names = [name for name in columns or COLUMNS if any(COLUMNS[name].of(its.report) is not None for its in outcomes)]
+    if brief and not columns:
         names = [*names[: BRIEF - 1], "regret"] if "regret" in names else names[:BRIEF]
     return table(["", *names], [[outcome.label, *_cells(outcome.report, names)] for outcome in outcomes])
 
@@ -142,14 +191,18 @@ def write_outcomes(
     folder: Path,
     paper: Mapping[str, Mapping[str, float]],
     workloads: Sequence[Hashable],
+    columns: Sequence[str] = (),
 ) -> None:
-    """`name`.md, .csv, .json, .png and .html. Those whose `workloads` are the same are drawn together."""
+    """`name`.md, .csv, .json, .png and .html. Those whose `workloads` are the same are drawn together.
+
+    `columns` are those of the tables to read; the files for machines have all.
+    """
     from elastream.bench.outcomes_plot import draw_outcomes
     from elastream.bench.suite_page import SuiteRun, suite_page
 
     folder.mkdir(parents=True, exist_ok=True)
     text = "\n\n".join(
-        part for part in (f"# {title}", note, outcome_table(outcomes), paper_table(outcomes, paper)) if part
+        part for part in (f"# {title}", note, outcome_table(outcomes, columns), paper_table(outcomes, paper)) if part
     )
     (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     document = {outcome.label: outcome.report for outcome in outcomes}
@@ -159,16 +212,17 @@ def write_outcomes(
     for outcome, workload in zip(outcomes, workloads, strict=True):
         groups.setdefault(workload, []).append(outcome)
     draw_outcomes(list(groups.values()), folder / f"{name}.png")
+    shown = list(columns or COLUMNS)
     page = suite_page(
         title,
         note,
-        ["", *COLUMNS],
-        [[outcome.label, *_cells(outcome.report, list(COLUMNS))] for outcome in outcomes],
+        ["", *shown],
+        [[outcome.label, *_cells(outcome.report, shown)] for outcome in outcomes],
         [
             SuiteRun(o.label, o.report, o.record.series, o.latencies, link=f"{o.folder.name}/report.html")
             for o in outcomes
         ],
-        better={name: column.better for name, column in COLUMNS.items() if column.better},
+        better={name: column.better for name, column in COLUMNS.items() if column.better and name in shown},
     )
     (folder / f"{name}.html").write_text(page, encoding="utf-8")
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from elastream.bench.tables import table
 from elastream.policies.autrascale.bootstrap import bootstrap_sizes
 from elastream.policies.autrascale.improvement import most_promising
-from elastream.policies.autrascale.models import Sizes
+from elastream.policies.autrascale.models import BenefitModel, Sample, Sizes
 from elastream.policies.autrascale.score import Goal
-from elastream.policies.autrascale.surrogate import Surrogate
+from elastream.policies.autrascale.score_model import ScoreModel, lateness
 from elastream.policies.autrascale.transfer import with_estimates
 
 PAPER_S = {
@@ -25,7 +25,7 @@ PAPER_S = {
 """Operators -> training, use, transfer."""
 
 MOST, ALIKE, TIMES = 40, 6, 9
-LATENCY_S = 0.3
+LATENCY_S, PER_S = 0.3, 1000.0
 
 
 @dataclass(frozen=True)
@@ -56,28 +56,31 @@ def overhead_table(found: list[Overhead]) -> str:
 
 def _measure(operators: int) -> Overhead:
     base, most = (4,) * operators, (MOST,) * operators
-    first = list(bootstrap_sizes(base, most, ALIKE))
-    scores = [_score(sizes, base) for sizes in first]
-    model = Surrogate(base, most, first, scores)
-    real = list(zip(first[:2], scores[:2], strict=True))
+    goal, first = Goal(LATENCY_S), bootstrap_sizes(base, most, ALIKE)
+    names = tuple(f"op{number}" for number in range(operators))
+    old = BenefitModel(
+        names, PER_S, base, most, tuple(Sample(sizes, _latency_s(sizes, base), PER_S) for sizes in first)
+    )
+    new = replace(old, per_second=1.2 * PER_S, samples=old.samples[:2])
+    known, tried = lateness(goal, old), set(first)
+    model, random = ScoreModel(goal, base, most, known), np.random.default_rng(0)
+    highest = max(goal.score(sample.latency_s, sample.sizes, base) for sample in old.samples)
 
     def train() -> None:
-        Surrogate(base, most, first, scores)
+        ScoreModel(goal, base, most, known)
 
     def use() -> None:
-        most_promising(model, base, most, set(first), max(scores), 0.01, np.random.default_rng(0))
+        most_promising(model, base, most, tried, first[0], highest, 0.01, random)
 
     def transfer() -> None:
-        data = with_estimates(model, real, first, base, most)
-        Surrogate(base, most, [sizes for sizes, _ in data], [score for _, score in data])
+        ScoreModel(goal, base, most, with_estimates(goal, old, new, first))
 
     return Overhead(operators, _seconds(train), _seconds(use), _seconds(transfer))
 
 
-def _score(sizes: Sizes, base: Sizes) -> float:
+def _latency_s(sizes: Sizes, base: Sizes) -> float:
     """Of a pipeline whose latency falls with every replica, and rises where there are many."""
-    latency_s = 0.05 * sum(least / size for least, size in zip(base, sizes, strict=True)) + 1e-4 * sum(sizes)
-    return Goal(LATENCY_S).score(latency_s, sizes, base)
+    return 0.05 * sum(least / size for least, size in zip(base, sizes, strict=True)) + 1e-4 * sum(sizes)
 
 
 def _seconds(work: Callable[[], None]) -> float:

@@ -23,7 +23,9 @@ from elastream.bench.keyed_runs import (
     measure_recovery,
     measure_spark_count,
 )
+from elastream.bench.peers.own import measure_own
 from elastream.bench.plain import measure_plain
+from elastream.bench.platform_runs import find_machines, measure_platform
 from elastream.bench.redirection_runs import measure_skewed
 from elastream.bench.rescale import measure_rescale, measure_restart
 from elastream.bench.start import measure_start
@@ -56,6 +58,9 @@ PARTS: dict[str, Callable[..., Any]] = {
     "recovery": measure_recovery,
     "keyed_restart": measure_keyed_restart,
     "skewed": measure_skewed,
+    "find_machines": find_machines,
+    "platform": measure_platform,
+    "peers": measure_own,
 }
 
 

@@ -82,7 +82,7 @@ def _write(suite: Suite, folder: Path, places: dict[str, str]) -> list[Outcome]:
     ]
     outcomes = with_regret(outcomes, workloads)
     paper = {scenario.name: dict(scenario.paper) for scenario in suite.scenarios}
-    write_outcomes(suite.name, suite.title, suite.note, outcomes, folder, paper, workloads)
+    write_outcomes(suite.name, suite.title, suite.note, outcomes, folder, paper, workloads, suite.columns)
     return outcomes
 
 

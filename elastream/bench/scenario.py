@@ -13,7 +13,11 @@ from elastream.policies import make_policy
 from elastream.settings import Settings
 from elastream.workload import Arrivals, parse_workload
 
-PAPER_COLUMNS = ("saved", "degradation", "processed", "latency ms", "output/s", "lb of machines", "load ratio")
+PAPER_COLUMNS = (
+    *("saved", "degradation", "processed", "latency ms", "output/s", "lb of machines", "fullest"),
+    *("healthy to/s", "machines", "most replicas", "replicas"),
+    *("end latency ms", "end output/s", "end replicas", "base runs", "iterations", "samples", "score"),
+)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from elastream.apps import BUILT_IN
 from elastream.apps.load import load_app
 from elastream.bench.scenario import Scenario
-from elastream.control import Policy
+from elastream.control import Guards, Policy
 from elastream.errors import SettingError
 from elastream.policies import make_policy
 from elastream.policies.model_library import remember
@@ -79,21 +79,23 @@ class SimulatorPlant:
         scenario: Scenario,
         on_progress: Callable[[float], None] = lambda now_s: None,
         models: str | None = None,
+        policy: Policy | None = None,
+        guards: Guards | None = None,
     ) -> Simulated:
-        """`models`: a directory in which a policy that learns finds and keeps its models."""
+        """`models`: a directory in which a policy that learns finds and keeps its models. `policy`, `guards`: instead of the scenario's."""
         model, arrivals = self._model(scenario)
-        policy = make_policy(scenario.policy)
+        policy = policy or make_policy(scenario.policy)
         tell(policy, arrivals)
         keep = remember(policy, model.graph.name, [models]) if models else None
         settings = scenario.settings()
         return simulate(
             model,
-            system_of(self._system, self._profile.machine, model, scenario, self._cluster.crowding),
+            system_of(self._system, self._profile.machine, model, scenario, self._cluster),
             policy,
             td_s=scenario.td_s,
             seed=scenario.seed,
             seconds=scenario.seconds or max(its.seconds for its in arrivals) + DRAIN_S,
-            guards=scenario.guards(),
+            guards=guards or scenario.guards(),
             limits=Limits(settings.q_size or 0, settings.on_full == "drop", settings.t_out_s or 0.0),
             cluster=self._cluster,
             fidelity=self._fidelity,
@@ -135,12 +137,12 @@ def skew_of(graph: Graph, cluster: Cluster) -> tuple[int, float]:
     return found[0] if found and not cluster.zipf else (cluster.keys, cluster.zipf)
 
 
-def system_of(name: str, machine: Machine, model: Model, scenario: Scenario, crowding: float) -> System:
+def system_of(name: str, machine: Machine, model: Model, scenario: Scenario, cluster: Cluster) -> System:
     settings = scenario.settings()
     cores = max(1, int(model.fixed.node_cores.sum()))
     if name == "storm":
         shortest_s = float(model.fixed.service_s.min())
-        return StormSteps(min(max(shortest_s / 2, FINEST_STEP_S), COARSEST_STEP_S), crowding)
+        return StormSteps(min(max(shortest_s / 2, FINEST_STEP_S), COARSEST_STEP_S), cluster.crowding)
     return EngineTurns(
         turn_s=machine.turn_s,
         receipt_s=machine.receipt_s,
@@ -151,7 +153,10 @@ def system_of(name: str, machine: Machine, model: Model, scenario: Scenario, cro
         slots=model.lanes,
         budget_s=settings.budget_s,
         max_budget_s=settings.max_budget_s,
-        crowding=crowding,
+        crowding=cluster.crowding,
+        hosts=(cluster.startup.processes or 0) * len(model.nodes),
+        thread_crowding=machine.thread_crowding,
+        process_crowding=machine.process_crowding,
     )
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import yaml
 
+from elastream.bench.outcomes import COLUMNS
 from elastream.bench.scenario import Scenario, scenario_from
 from elastream.errors import SettingError
 
-KEYS = ("title", "note", "simulated", "defaults", "scenarios")
+KEYS = ("title", "note", "columns", "simulated", "defaults", "scenarios")
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Suite:
     """What to look for in the result."""
     simulated: Mapping[str, Any] | None = None
     """The model that it runs on, for a suite that is for the simulator only; see `suite_model`."""
+    columns: tuple[str, ...] = ()
+    """Of the tables to read; none: all of which something is known."""
 
 
 def suite_names() -> list[str]:
@@ -80,7 +83,20 @@ def parse_suite(name: str, text: str, where: str) -> Suite:
         )
     words = {key: str(_value(top[key])) for key in ("title", "note") if key in top}
     simulated = dict(_values(top["simulated"], where)) if "simulated" in top else None
-    return Suite(name, words.get("title", name), scenarios, words.get("note", "").strip(), simulated)
+    columns = _columns(top["columns"], where) if "columns" in top else ()
+    return Suite(name, words.get("title", name), scenarios, words.get("note", "").strip(), simulated, columns)
+
+
+def _columns(node: yaml.Node, where: str) -> tuple[str, ...]:
+    found = _value(node)
+    for name in found if isinstance(found, list) else [found]:
+        if name not in COLUMNS:
+            close = get_close_matches(str(name), COLUMNS, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(COLUMNS)}"
+            raise SettingError(f"suite {where}, line {_line(node)}: columns: no column {name!r}; {hint}")
+    if not isinstance(found, list):
+        raise SettingError(f"suite {where}, line {_line(node)}: columns: expected a list, got {found!r}")
+    return tuple(found)
 
 
 def _scenario(node: yaml.Node, defaults: dict[str, Any], where: str) -> Scenario:

@@ -3,33 +3,91 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from elastream.bench.simulator_plant import SimulatorPlant
+from elastream.bench.scenario import Scenario
+from elastream.bench.simulator_plant import FIDELITIES, SimulatorPlant
 from elastream.bench.suite import Suite
 from elastream.errors import SettingError
 from elastream.simulator.cluster import parse_cluster
-from elastream.simulator.profile import OperatorTimes, load_profile
+from elastream.simulator.profile import OperatorTimes, Profile, load_profile
+from elastream.simulator.simulate import Simulated
 
-KEYS = ("system", "cluster", "times")
-TIMES = {"service_ms": 0.0, "cpu": 1.0, "spread": 0.0}
+if TYPE_CHECKING:
+    from elastream.bench.runner import Progress
+
+KEYS = ("system", "fidelity", "cluster", "times", "scenarios")
+DIFFERING = ("system", "cluster")
+"""What a scenario may have of its own."""
+TIMES = {"service_ms": 0.0, "cpu": 1.0, "spread": 0.0, "bend": 0.0, "most_per_s": 0.0}
 """Of an operator, and what they are when they are not said; besides, `passes`."""
 
 
-def simulator_of(suite: Suite, profile: str | None, fidelity: str) -> SimulatorPlant:
-    """A plant with the system, the cluster and the times of the suite; what it does not say is as calibrated."""
+class SuitePlant:
+    """The simulator with the model of each scenario."""
+
+    name = "simulator"
+
+    def __init__(self, usual: SimulatorPlant, own: Mapping[str, SimulatorPlant]) -> None:
+        self._usual = usual
+        self._own = own
+
+    def seconds(self, scenario: Scenario) -> float:
+        return self._of(scenario).seconds(scenario)
+
+    def run(self, scenario: Scenario, folder: Path, progress: "Progress") -> None:
+        self._of(scenario).run(scenario, folder, progress)
+
+    def simulate(self, scenario: Scenario) -> Simulated:
+        return self._of(scenario).simulate(scenario)
+
+    def _of(self, scenario: Scenario) -> SimulatorPlant:
+        return self._own.get(scenario.name, self._usual)
+
+
+def simulator_of(suite: Suite, profile: str | None, fidelity: str | None) -> SuitePlant:
+    """A plant with the system, the cluster and the times of the suite; what it does not say is as calibrated.
+
+    `fidelity` is the user's; None: the suite's own.
+    """
     said, where = dict(suite.simulated or {}), f"suite {suite.name}: simulated"
     _check(said, KEYS, where)
+    known = load_profile(profile)
+    times = {app: _times(its, f"{where}: times: {app}") for app, its in _mapping(said.pop("times", {}), where).items()}
+    made = partial(_plant, replace(known, apps=known.apps | times), fidelity)
+    own = {}
+    for name, differing in _mapping(said.pop("scenarios", {}), f"{where}: scenarios").items():
+        here = f"{where}: scenarios: {name}"
+        _check({name: None}, tuple(scenario.name for scenario in suite.scenarios), f"{where}: scenarios")
+        values = _mapping(differing, here)
+        _check(values, DIFFERING, here)
+        own[name] = made(_merged(said, values), here)
+    return SuitePlant(made(said, where), own)
+
+
+def _plant(profile: Profile, fidelity: str | None, said: Mapping[str, Any], where: str) -> SimulatorPlant:
     system = said.get("system", "spark")
     if system not in ("spark", "storm"):
         raise SettingError(f"{where}: system must be spark or storm, got {system!r}")
+    chosen = fidelity or said.get("fidelity", "ticks")
+    if chosen not in FIDELITIES:
+        raise SettingError(f"{where}: fidelity must be {' or '.join(FIDELITIES)}, got {chosen!r}")
     try:
         cluster = parse_cluster(said.get("cluster", {}))
     except SettingError as error:
         raise SettingError(f"{where}: cluster: {error}") from None
-    known = load_profile(profile)
-    times = {app: _times(its, f"{where}: times: {app}") for app, its in _mapping(said.get("times", {}), where).items()}
-    return SimulatorPlant(replace(known, apps=known.apps | times), system, cluster=cluster, fidelity=fidelity)
+    return SimulatorPlant(profile, system, cluster=cluster, fidelity=chosen)
+
+
+def _merged(usual: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of `own` come first, also inside of mappings."""
+    both = {
+        key: _merged(usual[key], value) if isinstance(value, dict) and isinstance(usual.get(key), dict) else value
+        for key, value in own.items()
+    }
+    return {**usual, **both}
 
 
 def _times(operators: object, where: str) -> dict[str, OperatorTimes]:
@@ -43,7 +101,9 @@ def _times(operators: object, where: str) -> dict[str, OperatorTimes]:
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
                 raise SettingError(f"{here}: {key} must be a number, 0 or more, got {value!r}")
         given = TIMES | values
-        found[name] = OperatorTimes(given["service_ms"] / 1e3, given["cpu"], given["spread"], shares)
+        service_s = given["service_ms"] / 1e3
+        bends = {key: given[key] for key in ("bend", "most_per_s")}
+        found[name] = OperatorTimes(service_s, given["cpu"], given["spread"], shares, **bends)
     return found
 
 

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -29,6 +30,7 @@ MEASURED = {
     "dataframe": "what work costs in a dataframe operator, beside the plain query",
     "keyed": "state per key against no state and Spark's own count, moved, lost with its host, started again",
     "redirection": "skewed keys by fields, by redirection of key groups, and with heavy keys split",
+    "platform": "what threads, processes and machines do to a filter that computes and to one that waits",
     "state": "the state of an operator cut into more partitions while tuples come",
 }
 """Each writes what it measured as NAME.json and NAME.md, and knows whether its goals are met."""
@@ -43,6 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--quick", action="store_true", help="every part for a few seconds: does it run, not how fast"
         )
         measured.add_argument("--json", action="store_true", help="print one JSON document")
+        if name == "platform":
+            _add_platform(measured)
+    _add_peers(suites.add_parser("peers", help="the same tuples on Elastream, Flink and Storm (make peers)"))
     decisions = suites.add_parser("decisions", help="how long a decision takes, for 10 to 1,000 operators")
     decisions.add_argument("--policy", default="psps", metavar="NAME[:KEY=N,...]", help="who decides")
     decisions.add_argument("--json", action="store_true", help="print one JSON document")
@@ -63,6 +68,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         _add_suite(shipped)
 
 
+def _add_platform(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--master", metavar="URL", help="a cluster instead of this machine, with all machines it gives")
+    parser.add_argument("--base", metavar="DIR", help="a directory that all machines of the cluster see")
+    parser.add_argument(
+        "--profile",
+        metavar="FILE",
+        help="of this machine, from elastream calibrate; default: the one that ships. REPORT/profile.json has it with "
+        "the crowding that was measured",
+    )
+
+
 def _add_suite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--again", action="store_true", help="run also what an earlier run has finished")
     parser.add_argument("--plant", choices=PLANTS, default="spark", help="what the scenarios run on")
@@ -77,6 +93,14 @@ def _add_suite(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="simulate N times the tuples, each served in 1/N of the time",
     )
+
+
+def _add_peers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", type=float, default=180.0, metavar="N", help="of the trace; default 180")
+    parser.add_argument("--runs", type=int, default=2, metavar="N", help="of every row, for they differ; default 2")
+    parser.add_argument("--peers", metavar="DIR", default=".peers", help="where make peers put the other systems")
+    parser.add_argument("--report", metavar="DIR", default="elastream-bench", help="where its files go")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
 def _add_policies(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +131,9 @@ def main(args: argparse.Namespace) -> int:
         "dataframe": _dataframe,
         "keyed": _keyed,
         "redirection": _redirection,
+        "platform": _platform,
         "state": _state,
+        "peers": _peers,
         "decisions": _decisions,
         "policies": _policies,
         "fidelity": _fidelity,
@@ -120,37 +146,68 @@ def _engine(args: argparse.Namespace) -> int:
     from elastream.bench.engine import bench_engine
     from elastream.bench.plot import draw_bench
 
-    return _measure(args, bench_engine, draw_bench)
+    return _measure(args, partial(bench_engine, args.quick), draw_bench)
 
 
 def _kafka(args: argparse.Namespace) -> int:
     from elastream.bench.kafka import bench_kafka
 
-    return _measure(args, bench_kafka)
+    return _measure(args, partial(bench_kafka, args.quick))
 
 
 def _dataframe(args: argparse.Namespace) -> int:
     from elastream.bench.dataframe import bench_dataframe
 
-    return _measure(args, bench_dataframe)
+    return _measure(args, partial(bench_dataframe, args.quick))
 
 
 def _keyed(args: argparse.Namespace) -> int:
     from elastream.bench.keyed import bench_keyed
 
-    return _measure(args, bench_keyed)
+    return _measure(args, partial(bench_keyed, args.quick))
 
 
 def _redirection(args: argparse.Namespace) -> int:
     from elastream.bench.redirection import bench_redirection
 
-    return _measure(args, bench_redirection)
+    return _measure(args, partial(bench_redirection, args.quick))
+
+
+def _platform(args: argparse.Namespace) -> int:
+    from elastream.bench.platform import PlatformBench, bench_platform
+    from elastream.bench.platform_plot import draw_platform
+    from elastream.simulator.profile import load_profile
+
+    if (args.master is None) != (args.base is None):
+        raise SettingError("--master and --base go together: a cluster needs a directory that all its machines see")
+    known = load_profile(args.profile)
+
+    def bench(quick: bool, say: Callable[[str], None]) -> PlatformBench:
+        return bench_platform(quick, say, known=known, master=args.master, folder=args.base)
+
+    def draw(found: PlatformBench, path: Path) -> None:
+        draw_platform(found, path)
+        document = json.dumps(found.profile(known).to_json(), indent=2)
+        path.with_name("profile.json").write_text(document + "\n", encoding="utf-8")
+
+    return _measure(args, partial(bench, args.quick), draw)
 
 
 def _state(args: argparse.Namespace) -> int:
     from elastream.bench.state import bench_state
 
-    return _measure(args, bench_state)
+    return _measure(args, partial(bench_state, args.quick))
+
+
+def _peers(args: argparse.Namespace) -> int:
+    from elastream.bench.peers.compare import bench_peers
+    from elastream.bench.peers.plot import draw_peers
+
+    if not 1 <= args.seconds < float("inf"):
+        raise SettingError(f"--seconds must be 1 or more, got {args.seconds:g}")
+    if args.runs < 1:
+        raise SettingError(f"--runs must be 1 or more, got {args.runs}")
+    return _measure(args, partial(bench_peers, args.seconds, args.runs, Path(args.peers)), draw_peers)
 
 
 class Measured(Protocol):
@@ -169,14 +226,14 @@ T = TypeVar("T", bound=Measured)
 
 def _measure(
     args: argparse.Namespace,
-    bench: Callable[[bool, Callable[[str], None]], T],
+    bench: Callable[[Callable[[str], None]], T],
     draw: Callable[[T, Path], None] | None = None,
 ) -> int:
     console = plain_console(stderr=args.json)
     report = Path(args.report)
     # An unusable directory is better found now than in ten minutes.
     report.mkdir(parents=True, exist_ok=True)
-    result = bench(args.quick, console.print)
+    result = bench(console.print)
     document, text = result.to_json(), result.to_markdown()
     (report / f"{args.suite}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (report / f"{args.suite}.md").write_text(text.rstrip() + "\n", encoding="utf-8")
@@ -225,8 +282,8 @@ def _suite(args: argparse.Namespace) -> int:
     if suite.simulated is not None:
         from elastream.bench.suite_model import simulator_of
 
-        plant = simulator_of(suite, args.profile, args.fidelity)
-        run_and_show(suite, folder, again=True, as_json=args.json, plant=plant)
+        own = simulator_of(suite, args.profile, args.fidelity)
+        run_and_show(suite, folder, again=True, as_json=args.json, plant=own)
     elif args.plant == "simulator":
         for option in ("stretch", "denser"):
             if not 0 < getattr(args, option) < float("inf"):
@@ -308,7 +365,7 @@ def run_and_show(
     if as_json:
         sys.stdout.write(json.dumps({outcome.label: outcome.report for outcome in outcomes}) + "\n")
         return outcomes
-    console.print(Markdown(f"**{suite.title}**\n\n" + outcome_table(outcomes, brief=True)))
+    console.print(Markdown(f"**{suite.title}**\n\n" + outcome_table(outcomes, suite.columns, brief=True)))
     theirs = paper_table(outcomes, {scenario.name: dict(scenario.paper) for scenario in suite.scenarios})
     if theirs:
         console.print(Markdown(theirs))

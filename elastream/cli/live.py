@@ -8,14 +8,26 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from elastream.cli.search_view import search_lines
 from elastream.control import Observation, load_of
 from elastream.control.load import LevelLoad, lane_ratios
 from elastream.engine import Handle
+from elastream.fleet import Level
 from elastream.scoring import Record
+from elastream.scoring.containers import MANY_SEATS
 
 LINE_EVERY_S = 5.0
 REDRAW_S = 0.25
-STYLES = {"warning": "yellow", "rescale": "cyan", "redirect": "magenta", "move": "blue", "veto": "dim", "error": "red"}
+STYLES = {
+    "warning": "yellow",
+    "rescale": "cyan",
+    "redirect": "magenta",
+    "move": "blue",
+    "fleet": "green",
+    "alert": "bold red",
+    "veto": "dim",
+    "error": "red",
+}
 
 
 def watch(
@@ -131,7 +143,8 @@ def view(seen: Observation, record: Record) -> RenderableType:
         Text(f"{t_s:6.1f} s  {words}", style=STYLES[kind], overflow="ellipsis", no_wrap=True)
         for t_s, kind, words in said
     ]
-    return Group(title, table, *lines)
+    searched = search_lines(record.searches[-1] if record.searches else None)
+    return Group(title, table, *searched, *lines)
 
 
 def _balance(seen: Observation) -> str:
@@ -139,7 +152,17 @@ def _balance(seen: Observation) -> str:
     load = load_of(seen)
     levels = {"hosts": load.hosts, "machines": load.machines}
     found = [f"{name} {level.lb:.2f}" for name, level in levels.items() if len(level.ratios) > 1]
-    return f"   lb of {', '.join(found)}" if found else ""
+    return (f"   lb of {', '.join(found)}" if found else "") + _fleet(seen)
+
+
+def _fleet(seen: Observation) -> str:
+    """Containers that are there, and of how many that are planned; seats only when somebody has decided about them."""
+    found = [
+        f"{state.level.value}s {state.there}{'' if state.there == state.planned else f' of {state.planned}'}"
+        for state in seen.fleet
+        if state.level is not Level.SEAT or state.planned < MANY_SEATS
+    ]
+    return f"   {', '.join(found)}" if found else ""
 
 
 def _load(level: LevelLoad) -> tuple[str, str]:

@@ -10,6 +10,8 @@ from elastream.errors import ElastreamError
 COMMANDS = {
     "run": "run an application on Spark",
     "simulate": "the same run on a model, in virtual time",
+    "ramp": "raise the load on an application, and get the table that its controller is made of",
+    "usual": "learn the usual load of hours and weekdays, from a trace or from a run",
     "calibrate": "measure this machine for the simulator",
     "learn": "learn what is normal from the past, for applications that look for what is not",
     "audit": "check that nothing was lost or doubled in a base directory",

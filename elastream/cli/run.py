@@ -16,13 +16,15 @@ from elastream.apps.database import remarks
 from elastream.apps.load import load_app
 from elastream.cli.app_options import add_app_arguments, app_options
 from elastream.cli.console import plain_console
+from elastream.cli.guard_options import guards_of
 from elastream.cli.live import watch
+from elastream.cli.policy_options import add_policy_arguments, chosen_policy
 from elastream.cli.summary import print_summary
 from elastream.control import Guards, checked_td
 from elastream.engine import Handle, run
 from elastream.engine.measure.recording import Recorder, events_of
 from elastream.errors import RunFailed, SettingError
-from elastream.policies import POLICIES, make_policy
+from elastream.policies import POLICIES
 from elastream.scoring import write_report
 from elastream.settings import Settings
 from elastream.topology import Graph
@@ -55,19 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_app_arguments(parser)
     parser.add_argument("--policy", metavar="NAME[:KEY=N,...]", help=f"who decides the replicas: {', '.join(POLICIES)}")
-    parser.add_argument(
-        "--models", metavar="DIR", help="where policies that learn keep models for other runs: see elastream models"
-    )
-    parser.add_argument("--td", type=float, default=5.0, metavar="S", help="the policy decides this often")
-    parser.add_argument("--slots", type=int, help="the most replicas of all operators together")
-    parser.add_argument(
-        "--cooldown", type=float, default=0.0, metavar="S", help="a rescaled operator stays for so long"
-    )
-    parser.add_argument("--largest-step", type=int, metavar="N", help="the most replicas added or removed at once")
-    parser.add_argument(
-        "--slack", type=float, default=Guards.slack, help="how far below a size a need must be to shrink"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="write decisions down, carry none out")
+    add_policy_arguments(parser)
     parser.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")
     parser.add_argument("--on-full", choices=["wait", "drop"], default="wait", help="what a full lane does")
     parser.add_argument("--t-out", type=float, metavar="S", help="drop tuples older than this")
@@ -85,14 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     if args.trace is None and (args.speed != 1.0 or args.scale != 1.0 or args.spike):
         raise SettingError("--speed, --scale and --spike change a trace; name one with --trace")
-    if args.policy is None:
-        for option in ("slots", "cooldown", "largest_step", "dry_run", "models"):
-            if getattr(args, option):
-                raise SettingError(f"--{option.replace('_', '-')} needs a policy; name one with --policy")
-    else:
-        make_policy(args.policy)
+    policy = chosen_policy(args)
     settings = Settings(q_size=args.q_size, on_full=args.on_full, t_out_s=args.t_out, on_error=args.on_error)
-    guards = Guards(args.slots, args.cooldown, args.largest_step, args.slack, args.dry_run)
+    guards = guards_of(args)
     checked_td(args.td)
     arrivals = None
     if args.trace:
@@ -103,7 +88,7 @@ def main(args: argparse.Namespace) -> int:
         graph,
         settings,
         schedule,
-        policy=args.policy,
+        policy=policy,
         td_s=args.td,
         guards=guards,
         models=args.models,

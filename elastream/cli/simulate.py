@@ -12,9 +12,10 @@ from elastream.apps import BUILT_IN
 from elastream.bench.scenario import Scenario
 from elastream.cli.app_options import add_app_arguments, app_options
 from elastream.cli.console import plain_console
+from elastream.cli.guard_options import guards_of
+from elastream.cli.policy_options import add_policy_arguments, chosen_policy
 from elastream.cli.simulator_options import add_simulator_arguments, simulator
 from elastream.cli.summary import print_summary
-from elastream.control import Guards
 from elastream.policies import POLICIES
 from elastream.scoring import write_report
 
@@ -30,16 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policy", default="psps", metavar="NAME[:KEY=N,...]", help=f"who decides: {', '.join(POLICIES)}"
     )
-    parser.add_argument("--models", metavar="DIR", help="where policies that learn keep models for other runs")
-    parser.add_argument("--td", type=float, default=5.0, metavar="S", help="the policy decides this often")
-    parser.add_argument("--slots", type=int, help="the most replicas of all operators together")
-    parser.add_argument(
-        "--cooldown", type=float, default=0.0, metavar="S", help="a rescaled operator stays for so long"
-    )
-    parser.add_argument("--largest-step", type=int, metavar="N", help="the most replicas added or removed at once")
-    parser.add_argument(
-        "--slack", type=float, default=Guards.slack, help="how far below a size a need must be to shrink"
-    )
+    add_policy_arguments(parser)
     parser.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")
     parser.add_argument("--on-full", choices=["wait", "drop"], default="wait", help="what a full lane does")
     parser.add_argument("--t-out", type=float, metavar="S", help="drop tuples older than this")
@@ -52,10 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     console = plain_console(stderr=args.json)
     scenario = _scenario(args)
-    plant = simulator(args)
+    plant, guards = simulator(args), guards_of(args)
     with Progress(console=console, transient=True, disable=args.json) as progress:
         task = progress.add_task("simulated seconds", total=None)
-        done = plant.simulate(scenario, lambda now_s: progress.update(task, completed=now_s), args.models)
+        done = plant.simulate(
+            scenario, lambda now_s: progress.update(task, completed=now_s), args.models, guards=guards
+        )
     folder = Path(args.report or tempfile.mkdtemp(prefix="elastream-report-"))
     report = write_report(done.record, done.events, folder)
     if args.json:
@@ -75,15 +69,11 @@ def _scenario(args: argparse.Namespace) -> Scenario:
         scale=args.scale,
         spikes=tuple(args.spike),
         seed=args.seed,
-        policy=args.policy,
+        policy=chosen_policy(args) or args.policy,
         td_s=args.td,
         q_size=args.q_size,
         on_full=args.on_full,
         t_out_s=args.t_out,
-        slots=args.slots,
-        cooldown_s=args.cooldown,
-        largest_step=args.largest_step,
-        slack=args.slack,
         seconds=args.seconds,
         **app_options(args),
     )

@@ -15,8 +15,7 @@ def add_simulator_arguments(parser: argparse.ArgumentParser) -> None:
     simulated.add_argument(
         "--fidelity",
         choices=["ticks", "events"],
-        default="ticks",
-        help="all replicas at once, or every tuple by itself: exact, and slow",
+        help="all replicas at once, or every tuple by itself: exact, and slow; default: as the suite says, or ticks",
     )
     simulated.add_argument(
         "--cluster",
@@ -32,4 +31,4 @@ def simulator(args: argparse.Namespace) -> "SimulatorPlant":
     from elastream.simulator.profile import load_profile
 
     cluster = load_cluster(args.cluster) if args.cluster else None
-    return SimulatorPlant(load_profile(args.profile), args.system, cluster=cluster, fidelity=args.fidelity)
+    return SimulatorPlant(load_profile(args.profile), args.system, cluster=cluster, fidelity=args.fidelity or "ticks")

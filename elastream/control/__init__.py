@@ -9,8 +9,22 @@ from elastream.control.load import Load, load_of
 from elastream.control.loop import ControlLoop, checked_td, interval_of
 from elastream.control.observation import HostObservation, Observation, OperatorObservation, ReplicaObservation
 from elastream.control.plant import Plant
-from elastream.control.proposal import Decision, Home, Move, Policy, Proposal, Restart, Want
+from elastream.control.proposal import (
+    Decision,
+    Home,
+    LevelDecision,
+    LevelWant,
+    Move,
+    Policy,
+    Proposal,
+    Restart,
+    SetExecutors,
+    SetHosts,
+    SetSeats,
+    Want,
+)
 from elastream.control.redirected import Redirected
+from elastream.control.search_step import SearchStep
 from elastream.control.state_moved import StateMoved
 
 __all__ = [
@@ -21,6 +35,8 @@ __all__ = [
     "HostObservation",
     "Journal",
     "JournalEntry",
+    "LevelDecision",
+    "LevelWant",
     "Load",
     "Move",
     "Observation",
@@ -31,6 +47,10 @@ __all__ = [
     "Redirected",
     "ReplicaObservation",
     "Restart",
+    "SearchStep",
+    "SetExecutors",
+    "SetHosts",
+    "SetSeats",
     "StateMoved",
     "Want",
     "checked_td",

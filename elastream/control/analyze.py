@@ -5,7 +5,9 @@ import threading
 from dataclasses import dataclass
 
 from elastream.control.observation import Observation
-from elastream.control.proposal import Home, Policy, Proposal, Restart, Want
+from elastream.control.proposal import Home, LevelWant, Policy, Proposal, Restart, Want
+from elastream.control.search_step import SearchStep
+from elastream.fleet import Level
 
 PATIENCE_S = 0.05
 """How long the stream waits for an answer; most take a thousandth of it. A later one is taken up at a later tick."""
@@ -38,6 +40,8 @@ def _nonsense(proposal: object, observation: Observation) -> str | None:
         return f"expected a Proposal with a tuple of wants, got {type(proposal).__name__}"
     if not isinstance(proposal.restart, Restart):
         return f"expected restart to be Restart.NO, PAUSES or LOSES, got {type(proposal.restart).__name__}"
+    if not isinstance(proposal.search, SearchStep | None):
+        return f"expected search to be a SearchStep or None, got {type(proposal.search).__name__}"
     known = {operator.operator for operator in observation.scalable()}
     seen: set[str] = set()
     for want in proposal.wants:
@@ -54,7 +58,9 @@ def _nonsense(proposal: object, observation: Observation) -> str | None:
         if want.need is not None and not (type(want.need) in (int, float) and math.isfinite(want.need)):
             return f"operator {want.operator!r}: expected a need that is a number or None, got {want.need!r}"
         seen.add(want.operator)
-    return _homeless(proposal, observation, known)
+    if not isinstance(proposal.alerts, tuple) or not all(isinstance(said, str) for said in proposal.alerts):
+        return f"expected a tuple of alerts in words, got {proposal.alerts!r}"
+    return _homeless(proposal, observation, known) or _uncounted(proposal)
 
 
 def _homeless(proposal: Proposal, observation: Observation, operators: set[str]) -> str | None:
@@ -77,6 +83,24 @@ def _homeless(proposal: Proposal, observation: Observation, operators: set[str])
         if (home.operator, home.lane) in placed:
             return f"replica {home.lane} of {home.operator!r} is given two homes"
         placed.add((home.operator, home.lane))
+    return None
+
+
+def _uncounted(proposal: Proposal) -> str | None:
+    """What is wrong with the containers that are asked for, if anything is."""
+    if not isinstance(proposal.levels, tuple):
+        return f"expected a tuple of levels, got {type(proposal.levels).__name__}"
+    seen: set[Level] = set()
+    for want in proposal.levels:
+        if not isinstance(want, LevelWant) or not isinstance(want.level, Level):
+            return f"expected a LevelWant of a Level, got {want!r}"
+        if isinstance(want.count, bool) or not isinstance(want.count, int):
+            return f"{want.level.value}s: expected a whole number, got {want.count!r}"
+        if not isinstance(want.reason, str):
+            return f"{want.level.value}s: expected a reason in words, got {want.reason!r}"
+        if want.level in seen:
+            return f"{want.level.value}s are named twice"
+        seen.add(want.level)
     return None
 
 

@@ -1,10 +1,21 @@
-"""Guards dispose: what a policy may not do, each with the reason it gives. Pure functions of a want."""
+"""Guards dispose: limits on what any policy may do, as settings of a run, and the list of guards made of them."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from elastream.control.observation import OperatorObservation
-from elastream.control.proposal import Want
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from elastream.control.guard import Guard
+from elastream.control.level_guards import LevelLimits, Money, Prices
+from elastream.control.replica_guards import Cooldown, LargestStep, OwnLimits, Slack, Slots
+from elastream.control.time_guards import Disruptions, DryRun, Window
 from elastream.errors import SettingError
+from elastream.fleet import Level
+
+Bounds = tuple[int, int]
+"""The least and the most."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,27 @@ class Guards:
     dry_run: bool = False
     """Only advise: decisions are written down, none is carried out."""
 
+    seats: Bounds | None = None
+    """The fewest and the most threads of a host; None: any number."""
+
+    hosts: Bounds | None = None
+    """The fewest and the most processes; None: any number."""
+
+    executors: Bounds | None = None
+    """The fewest and the most machines; None: any number."""
+
+    prices: Prices = field(default_factory=Prices)
+    """Of a container per hour."""
+
+    money_per_hour: float | None = None
+    """All containers together may cost no more; None: any sum."""
+
+    windows: tuple[Window, ...] = ()
+    """Times of the day at which a level or an operator has limits of its own."""
+
+    disruptions: Disruptions | None = None
+    """So many changes in so much time; None: any number."""
+
     def __post_init__(self) -> None:
         if self.slots is not None and self.slots < 1:
             raise SettingError(f"guards: slots must be 1 or more, got {self.slots}; None means as many as there are")
@@ -35,51 +67,45 @@ class Guards:
             raise SettingError(f"guards: largest_step must be 1 or more, got {self.largest_step}; None means any")
         if not 0 <= self.slack < 1:
             raise SettingError(f"guards: slack must be from 0 to less than 1, got {self.slack}")
+        for name in ("seats", "hosts", "executors"):
+            bounds = getattr(self, name)
+            if bounds is not None and not (len(bounds) == 2 and 1 <= bounds[0] <= bounds[1]):
+                raise SettingError(f"guards: {name} must be (least, most) with 1 <= least <= most, got {bounds!r}")
+        if self.money_per_hour is not None and not 0 <= self.money_per_hour < float("inf"):
+            raise SettingError(f"guards: money_per_hour must be 0 or more, got {self.money_per_hour}; None means any")
 
+    def all(self) -> tuple[Guard, ...]:
+        """The guards, in the order in which they look at a proposal. Hard limits come last: nothing may loosen them."""
+        bounds: dict[Level, Bounds] = {
+            level: limits
+            for level, limits in ((Level.SEAT, self.seats), (Level.HOST, self.hosts), (Level.EXECUTOR, self.executors))
+            if limits is not None
+        }
+        found: list[Guard] = [OwnLimits()]
+        found += [Slack(self.slack)] if self.slack else []
+        found += [LargestStep(self.largest_step)] if self.largest_step is not None else []
+        found += [Cooldown(self.cooldown_s)] if self.cooldown_s else []
+        found += self.windows
+        found += [LevelLimits(bounds)]
+        found += [Money(self.prices, self.money_per_hour)] if self.money_per_hour is not None else []
+        found += [Slots(self.slots)] if self.slots is not None else []
+        found += [self.disruptions] if self.disruptions is not None else []
+        found += [DryRun()] if self.dry_run else []
+        return tuple(found)
 
-Verdict = tuple[int, str | None]
-"""The size that is left of what was asked for, and why when it is another."""
+    def to_json(self) -> dict[str, Any]:
+        document: dict[str, Any] = msgspec.to_builtins(self)
+        return document
 
-
-def within_limits(size: int, operator: OperatorObservation) -> Verdict:
-    allowed = min(max(size, operator.least), operator.most)
-    return allowed, None if allowed == size else f"limits: {operator.least}..{operator.most} replicas"
-
-
-def cooled_down(guards: Guards, size: int, operator: OperatorObservation, since_s: float | None) -> Verdict:
-    """`since_s`: how long ago the operator was rescaled, if it was."""
-    if size == operator.replicas or since_s is None or since_s >= guards.cooldown_s:
-        return size, None
-    return operator.replicas, f"cooldown: rescaled {since_s:.1f} s ago, stays for {guards.cooldown_s:g} s"
-
-
-def within_step(guards: Guards, size: int, operator: OperatorObservation) -> Verdict:
-    if guards.largest_step is None or abs(size - operator.replicas) <= guards.largest_step:
-        return size, None
-    step = guards.largest_step if size > operator.replicas else -guards.largest_step
-    return operator.replicas + step, f"largest step: {guards.largest_step} at once"
-
-
-def with_slack(guards: Guards, size: int, operator: OperatorObservation, want: Want) -> Verdict:
-    """Shrink only so far that the need stays below the new size by the slack."""
-    if size >= operator.replicas or want.need is None or not guards.slack:
-        return size, None
-    roomy = size
-    while roomy < operator.replicas and want.need > roomy * (1 - guards.slack):
-        roomy += 1
-    return roomy, None if roomy == size else f"slack: a need of {want.need:.2f} is too close to {size}"
-
-
-def within_slots(slots: int, sizes: dict[str, int], before: dict[str, int]) -> dict[str, int]:
-    """When all together are too many, share out what is free among those that grow, none more than it asked for.
-
-    What runs already is not taken away.
-    """
-    free = slots - sum(min(size, before[name]) for name, size in sizes.items())
-    growing = sorted((size - before[name], name) for name, size in sizes.items() if size > before[name])
-    granted: dict[str, int] = {}
-    for position, (asked, name) in enumerate(growing):
-        # The smallest first: what it does not need is left for the larger ones.
-        granted[name] = min(asked, max(0, free) // (len(growing) - position))
-        free -= granted[name]
-    return sizes | {name: before[name] + extra for name, extra in granted.items()}
+    @classmethod
+    def from_json(cls, document: object) -> Guards:
+        """Checks what comes from outside, a file say."""
+        if isinstance(document, dict):
+            known = cls.__dataclass_fields__
+            for name in document:
+                if name not in known:
+                    raise SettingError(f"guards: unknown key {name!r}; there are {', '.join(known)}")
+        try:
+            return msgspec.convert(document, cls)
+        except msgspec.ValidationError as error:
+            raise SettingError(f"guards: {error}") from None

@@ -14,7 +14,7 @@ from typing import Any
 
 from elastream.control.guards import Guards
 from elastream.control.observation import Observation
-from elastream.control.proposal import Decision, Move, Proposal
+from elastream.control.proposal import Decision, LevelDecision, Move, Proposal, level_decision
 from elastream.errors import Damaged, SettingError
 from elastream.lanes import Store
 from elastream.lanes.sealed import seal_body, unexpected, unseal
@@ -49,14 +49,17 @@ class JournalEntry:
     """Replicas that were given another host."""
     warning: str | None = None
     """Said once, in the first interval in which it holds: something is set so that no policy can do well."""
+    levels: tuple[LevelDecision, ...] = ()
+    """Seats, hosts and executors that were planned, or not."""
 
     def to_json(self) -> dict[str, Any]:
         return vars(self) | {
             "observation": self.observation.to_json(),
             "proposal": self.proposal.to_json() if self.proposal else None,
             "decisions": [vars(decision) for decision in self.decisions],
-            "guards": vars(self.guards),
+            "guards": self.guards.to_json(),
             "moves": [vars(move) for move in self.moves],
+            "levels": [decision.to_json() for decision in self.levels],
         }
 
     @classmethod
@@ -68,8 +71,9 @@ class JournalEntry:
                 "observation": Observation.from_json(document["observation"]),
                 "proposal": Proposal.from_json(proposal) if proposal else None,
                 "decisions": tuple(Decision.from_json(decision) for decision in document["decisions"]),
-                "guards": Guards(**document["guards"]),
+                "guards": Guards.from_json(document["guards"]),
                 "moves": tuple(Move(**move) for move in document.get("moves", ())),
+                "levels": tuple(map(level_decision, document.get("levels", ()))),
             }
         )
 

@@ -5,13 +5,14 @@ from collections.abc import Callable
 
 from elastream.control.analyze import PATIENCE_S, Analysis, Analyst
 from elastream.control.execute import execute
+from elastream.control.guard import History
 from elastream.control.guards import Guards
 from elastream.control.journal import Journal, JournalEntry
 from elastream.control.monitor import Monitor
 from elastream.control.observation import Observation
-from elastream.control.plan import plan, plan_moves
+from elastream.control.plan import Planned, plan
 from elastream.control.plant import Plant
-from elastream.control.proposal import Decision, Move, Policy
+from elastream.control.proposal import Policy
 from elastream.control.way import too_short
 from elastream.errors import SettingError
 
@@ -56,7 +57,7 @@ class ControlLoop:
         self._seen: Observation | None = None
         self._ended_s = 0.0
         self._number = journal.last if journal else -1
-        self._rescaled_s: dict[str, float] = {}
+        self._history = History()
         self.on_decision: list[Callable[[JournalEntry], object]] = []
 
     @property
@@ -80,16 +81,13 @@ class ControlLoop:
         return self._conclude(self._seen, analysis)
 
     def _conclude(self, observation: Observation, analysis: Analysis) -> JournalEntry:
-        decisions: tuple[Decision, ...] = ()
-        moves: tuple[Move, ...] = ()
+        planned = Planned()
         if analysis.proposal is None:
             log.warning("%s; the sizes stay", analysis.error)
         else:
-            decisions = plan(observation, analysis.proposal, self._guards, self._rescaled_s)
-            moves = plan_moves(observation, analysis.proposal, self._guards)
-            rescales, still_s = execute(self._plant, decisions, analysis.proposal.restart, moves)
-            for rescale in rescales:
-                self._rescaled_s[rescale.operator] = observation.ended_s
+            planned = plan(observation, analysis.proposal, self._guards, self._history)
+            still_s = execute(self._plant, planned, analysis.proposal.restart)
+            self._history.add(observation.ended_s, planned.changed)
             if still_s:
                 self._monitor.begin_again(self._clock() + still_s)
         self._number += 1
@@ -99,12 +97,13 @@ class ControlLoop:
             self._policy.name,
             observation,
             analysis.proposal,
-            decisions,
+            planned.decisions,
             analysis.error,
             thought_ms,
             self._guards,
-            moves,
+            planned.moves,
             self._warning(observation),
+            planned.levels,
         )
         self._write(entry)
         try:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from elastream.control.redirected import Redirected
 from elastream.control.state_moved import StateMoved
+from elastream.fleet import Level, LevelState
 
 Role = Literal["source", "operator", "chained", "output"]
 """Only an `operator` has replicas that can be changed: a `chained` one runs in its head's, an `output` is read outside."""
@@ -45,6 +46,12 @@ class HostObservation:
     """Cores that it can use at a time."""
     busy_cores: float
     """Cores that its replicas used, on the average."""
+    memory_bytes: int = 0
+    """That its process holds; 0: not known."""
+    machine_cpu: float = 0.0
+    """The share of the cores of its machine that is in use, by whatever runs there."""
+    machine_memory: float = 0.0
+    """The same of the memory."""
 
     @property
     def free_cores(self) -> float:
@@ -108,6 +115,8 @@ class Observation:
     hosts: tuple[HostObservation, ...] = ()
     redirections: tuple[Redirected, ...] = ()
     """Tuples that were sent elsewhere because of load, of this interval."""
+    fleet: tuple[LevelState, ...] = ()
+    """Seats, hosts and executors at its end, as far as there is a fleet."""
 
     @property
     def input(self) -> int:
@@ -118,6 +127,10 @@ class Observation:
         """The operators with replicas of their own, in topological order."""
         return (o for o in self.operators.values() if o.role == "operator")
 
+    def level(self, level: Level) -> LevelState | None:
+        """The containers of a level, where the plant has them."""
+        return next((state for state in self.fleet if state.level is level), None)
+
     def to_json(self) -> dict[str, Any]:
         operators = [vars(o) | {"lanes": [vars(lane) for lane in o.lanes]} for o in self.operators.values()]
         return vars(self) | {
@@ -125,6 +138,7 @@ class Observation:
             "state_moves": [vars(moved) for moved in self.state_moves],
             "hosts": [vars(host) for host in self.hosts],
             "redirections": [vars(redirected) for redirected in self.redirections],
+            "fleet": [state.to_json() for state in self.fleet],
         }
 
     @classmethod
@@ -136,6 +150,7 @@ class Observation:
         moves = tuple(StateMoved(**moved) for moved in document.get("state_moves", ()))
         hosts = tuple(HostObservation(**host) for host in document.get("hosts", ()))
         redirections = tuple(Redirected(**redirected) for redirected in document.get("redirections", ()))
+        fleet = tuple(map(LevelState.from_json, document.get("fleet", ())))
         return cls(
             **{
                 **document,
@@ -143,5 +158,6 @@ class Observation:
                 "state_moves": moves,
                 "hosts": hosts,
                 "redirections": redirections,
+                "fleet": fleet,
             }
         )

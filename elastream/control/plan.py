@@ -1,48 +1,62 @@
 """Plan: the guards look at what the policy wants; decisions leave, each with the policy's reason and the guards'."""
 
-from elastream.control.guards import Guards, cooled_down, with_slack, within_limits, within_slots, within_step
+from dataclasses import dataclass, replace
+
+from elastream.control.guard import Draft, History, Subject
+from elastream.control.guards import Guards
 from elastream.control.observation import Observation
-from elastream.control.proposal import Decision, Move, Proposal
+from elastream.control.proposal import DECISION_OF, Decision, LevelDecision, Move, Proposal
+from elastream.fleet import Level
+
+UNASKED = "the policy wants no change"
 
 
-def plan(
-    observation: Observation, proposal: Proposal, guards: Guards, rescaled_s: dict[str, float]
-) -> tuple[Decision, ...]:
-    """One decision for each want. `rescaled_s`: when each operator was rescaled last."""
-    before: dict[str, int] = {operator.operator: operator.replicas for operator in observation.scalable()}
-    sizes = dict(before)
-    vetoes: dict[str, list[str]] = {}
-    for want in proposal.wants:
-        operator = observation.operators[want.operator]
-        since_s = observation.ended_s - rescaled_s[want.operator] if want.operator in rescaled_s else None
-        said = vetoes.setdefault(want.operator, [])
-        size, why = within_limits(want.replicas, operator)
-        _note(said, why)
-        size, why = with_slack(guards, size, operator, want)
-        _note(said, why)
-        size, why = within_step(guards, size, operator)
-        _note(said, why)
-        size, why = cooled_down(guards, size, operator, since_s)
-        _note(said, why)
-        sizes[want.operator] = size
-    slots, fitting = guards.slots, sizes
-    if slots is not None:
-        needing = [operator.operator for operator in observation.scalable() if not operator.waits]
-        fitting = sizes | within_slots(slots, {n: sizes[n] for n in needing}, {n: before[n] for n in needing})
-    decisions = []
-    for want in proposal.wants:
-        name, said = want.operator, vetoes[want.operator]
-        after = fitting[name]
-        if after != sizes[name]:
-            said.append(f"slots: {slots} in all")
-        if guards.dry_run and after != before[name]:
-            said.append(f"dry run: would have become {after}")
-            after = before[name]
-        decisions.append(Decision(name, before[name], want.replicas, after, want.reason, tuple(said)))
-    return tuple(decisions)
+@dataclass(frozen=True)
+class Planned:
+    """What shall be done about one interval, and what shall not."""
+
+    decisions: tuple[Decision, ...] = ()
+    levels: tuple[LevelDecision, ...] = ()
+    moves: tuple[Move, ...] = ()
+
+    @property
+    def changed(self) -> list[Subject]:
+        """Operators and levels that become another size."""
+        rescaled: list[Subject] = [decision.operator for decision in self.decisions if decision.rescales]
+        return [*rescaled, *(decision.level for decision in self.levels if decision.changes)]
 
 
-def plan_moves(observation: Observation, proposal: Proposal, guards: Guards) -> tuple[Move, ...]:
+def plan(observation: Observation, proposal: Proposal, guards: Guards, history: History) -> Planned:
+    """One decision for each want, and for each size that a guard changes although nobody asked."""
+    before: dict[Subject, int] = {operator.operator: operator.replicas for operator in observation.scalable()}
+    before |= {state.level: state.planned for state in observation.fleet}
+    asked: dict[Subject, int] = {want.operator: want.replicas for want in proposal.wants}
+    asked |= {want.level: want.count for want in proposal.levels if want.level in before}
+    draft = Draft(observation, proposal, history, before, before | asked)
+    vetoes: dict[Subject, list[str]] = {}
+    for guard in guards.all():
+        verdicts = tuple(guard.judge(draft))
+        if verdicts:
+            draft = replace(draft, after={**draft.after, **{verdict.of: verdict.size for verdict in verdicts}})
+        for verdict in verdicts:
+            vetoes.setdefault(verdict.of, []).append(verdict.why)
+    reasons: dict[Subject, str] = {want.operator: want.reason for want in proposal.wants}
+    reasons |= {want.level: want.reason for want in proposal.levels}
+    decisions: list[Decision] = []
+    levels: list[LevelDecision] = []
+    for subject in dict.fromkeys((*asked, *vetoes)):
+        said = tuple(vetoes.get(subject, ()))
+        then, now = before[subject], draft.after[subject]
+        wanted, reason = asked.get(subject, then), reasons.get(subject, UNASKED)
+        if isinstance(subject, Level):
+            more = guards.prices.per_hour({**before, subject: now}) - guards.prices.per_hour(before)
+            levels.append(DECISION_OF[subject](then, wanted, now, reason, said, more))
+        else:
+            decisions.append(Decision(subject, then, wanted, now, reason, said))
+    return Planned(tuple(decisions), tuple(levels), _moves(observation, proposal, guards))
+
+
+def _moves(observation: Observation, proposal: Proposal, guards: Guards) -> tuple[Move, ...]:
     """The replicas that do not live where the policy wants them; none in a dry run."""
     if guards.dry_run:
         return ()
@@ -52,8 +66,3 @@ def plan_moves(observation: Observation, proposal: Proposal, guards: Guards) -> 
         for home in proposal.homes
         if lives.get((home.operator, home.lane), -1) != home.host
     )
-
-
-def _note(said: list[str], why: str | None) -> None:
-    if why:
-        said.append(why)

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from elastream.control.observation import Observation
-from elastream.control.proposal import Decision, Move, Restart
+from elastream.control.proposal import Decision, LevelDecision, Move, Restart
 
 
 class Plant(Protocol):
@@ -22,4 +22,8 @@ class Plant(Protocol):
 
     def place(self, moves: tuple[Move, ...]) -> None:
         """Have these replicas live where was decided, from now on, as long as their hosts live; nothing is lost by it."""
+        ...
+
+    def set_levels(self, decisions: tuple[LevelDecision, ...]) -> None:
+        """Have as many containers as decided. Those that are missing are asked for; those too many hand over and go."""
         ...

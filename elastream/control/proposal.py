@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from elastream.control.observation import Observation
+from elastream.control.search_step import SearchStep
+from elastream.fleet import Level
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,15 @@ class Home:
 
 
 @dataclass(frozen=True)
+class LevelWant:
+    """How many containers of a level a policy wants to be there, and why."""
+
+    level: Level
+    count: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Proposal:
     """What a policy wants. Operators it does not name stay as they are."""
 
@@ -48,12 +59,23 @@ class Proposal:
     restart: Restart = Restart.NO
     homes: tuple[Home, ...] = ()
     """Replicas that shall live in a certain host. Those it does not name live where the plant puts them."""
+    search: SearchStep | None = None
+    """Where a search stands, when it has come a step further."""
+
+    levels: tuple[LevelWant, ...] = ()
+    """Containers. Levels that it does not name stay as they are."""
+
+    alerts: tuple[str, ...] = ()
+    """For people: what the policy found that they should know of, whether it wants a change or not."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "wants": [vars(want) for want in self.wants],
             "restart": self.restart.value,
             "homes": [vars(home) for home in self.homes],
+            "levels": [vars(want) | {"level": want.level.value} for want in self.levels],
+            "alerts": list(self.alerts),
+            **({"search": vars(self.search)} if self.search else {}),
         }
 
     @classmethod
@@ -61,7 +83,10 @@ class Proposal:
         wants, restart = tuple(Want(**want) for want in document["wants"]), document["restart"]
         # Journals of 0.1 knew one kind of restart.
         known = {True: Restart.LOSES, False: Restart.NO}.get(restart) if isinstance(restart, bool) else None
-        return cls(wants, known or Restart(restart), tuple(Home(**home) for home in document.get("homes", ())))
+        homes = tuple(Home(**home) for home in document.get("homes", ()))
+        levels = tuple(LevelWant(**want | {"level": Level(want["level"])}) for want in document.get("levels", ()))
+        search = SearchStep.from_json(document["search"]) if "search" in document else None
+        return cls(wants, known or Restart(restart), homes, search, levels, tuple(document.get("alerts", ())))
 
 
 class Policy(Protocol):
@@ -106,6 +131,64 @@ class Decision:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Decision:
         return cls(**{**document, "vetoes": tuple(document["vetoes"])})
+
+
+@dataclass(frozen=True)
+class LevelDecision:
+    """Another number of containers of one level is planned; they are there later, or never."""
+
+    level: ClassVar[Level]
+
+    before: int
+    """As many as were planned."""
+    asked: int
+    after: int
+    reason: str
+    """The policy's."""
+    vetoes: tuple[str, ...] = ()
+    """What the guards said to it."""
+    cost_per_hour: float = 0.0
+    """What the change costs, or saves when it is below 0."""
+
+    @property
+    def changes(self) -> bool:
+        return self.after != self.before
+
+    @property
+    def words(self) -> str:
+        """The reason, and what the guards made of it."""
+        return "; ".join((self.reason, *self.vetoes))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"level": self.level.value, **vars(self)}
+
+
+class SetSeats(LevelDecision):
+    """Threads of every host."""
+
+    level = Level.SEAT
+
+
+class SetHosts(LevelDecision):
+    """Processes, of all executors together."""
+
+    level = Level.HOST
+
+
+class SetExecutors(LevelDecision):
+    """Machines."""
+
+    level = Level.EXECUTOR
+
+
+DECISION_OF: dict[Level, type[LevelDecision]] = {kind.level: kind for kind in (SetSeats, SetHosts, SetExecutors)}
+
+
+def level_decision(document: dict[str, Any]) -> LevelDecision:
+    """As `to_json` wrote it."""
+    kind = DECISION_OF[Level(document["level"])]
+    values = {name: value for name, value in document.items() if name != "level"}
+    return kind(**values | {"vetoes": tuple(values["vetoes"])})
 
 
 @dataclass(frozen=True)

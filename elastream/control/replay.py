@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from elastream.control.analyze import analyze
+from elastream.control.guard import History
 from elastream.control.journal import JournalEntry
 from elastream.control.plan import plan
 from elastream.control.proposal import Policy
@@ -32,7 +33,7 @@ class Replayed:
 def replay(entries: Iterable[JournalEntry], policy: Policy) -> Iterator[Replayed]:
     """The policy sees the observations in their order, as it would have live, and the same guards dispose."""
     first_s: float | None = None
-    rescaled_s: dict[str, float] = {}
+    history = History()
     for entry in entries:
         seen = entry.observation
         first_s = seen.ended_s if first_s is None else first_s
@@ -40,13 +41,13 @@ def replay(entries: Iterable[JournalEntry], policy: Policy) -> Iterator[Replayed
         analysis = analyze(policy, seen)
         decisions = {}
         if analysis.proposal is not None:
-            decisions = {d.operator: d for d in plan(seen, analysis.proposal, entry.guards, rescaled_s)}
+            decisions = {d.operator: d for d in plan(seen, analysis.proposal, entry.guards, history).decisions}
         for operator in seen.scalable():
             name = operator.operator
             decision = decisions.get(name)
             after = decision.after if decision else operator.replicas
             reason = decision.words if decision else (analysis.error or "nothing to say")
             if after != operator.replicas:
-                rescaled_s[name] = seen.ended_s
+                history.add(seen.ended_s, [name])
             was = recorded.get(name, operator.replicas)
             yield Replayed(seen.ended_s - first_s, name, operator.replicas, was, after, reason)

@@ -12,7 +12,7 @@ from elastream.engine.handle import Run
 from elastream.engine.hosts.link import HostLink
 from elastream.engine.measure.observer import RunObserver
 from elastream.engine.measure.plant import EnginePlant
-from elastream.engine.measure.totals import Scene
+from elastream.engine.measure.totals import HostScene, Scene
 from elastream.engine.tick.estimates import Estimates
 from elastream.engine.tick.lane_loads import LaneLoads
 from elastream.engine.tick.life import RunLife
@@ -25,9 +25,10 @@ from elastream.engine.tick.turns import Turns
 from elastream.engine.worker.base_id import base_id
 from elastream.engine.worker.program import Program
 from elastream.errors import SettingError
+from elastream.fleet.machines import Machines
 from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
-from elastream.policies import make_policy
+from elastream.policies import make_policy, with_targets
 from elastream.policies.model_library import remember
 from elastream.settings import Settings
 from elastream.state.columns import KeyedColumns
@@ -50,14 +51,24 @@ class Plan:
     discard: tuple[str, ...] = ()
     models: str | None = None
     """Where models of policies that learn are kept, besides the base."""
+    latency_ms: float | None = None
+    """Targets of the user, for policies that take them."""
+    per_second: float | None = None
 
     def __post_init__(self) -> None:
         checked_td(self.td_s)
+        if not isinstance(self.policy, str) and (self.latency_ms, self.per_second) != (None, None):
+            got = "none" if self.policy is None else f"{type(self.policy).__name__}, an object: give it its targets"
+            raise SettingError(
+                f"latency_ms and per_second are for a policy by its name, got {got}; policy='autrascale'"
+            )
         if self.benchmark_s < 0:
             raise SettingError(f"benchmark_s must be 0 or more, got {self.benchmark_s}; 0 means no benchmark")
 
     def chosen_policy(self, graph: Graph) -> Policy | None:
-        chosen = make_policy(self.policy) if isinstance(self.policy, str) else self.policy
+        chosen = self.policy
+        if isinstance(chosen, str):
+            chosen = make_policy(with_targets(chosen, latency_ms=self.latency_ms, per_second=self.per_second))
         if chosen is not None and hasattr(chosen, "foresee"):
             # Only what is replayed can be foreseen.
             chosen.foresee(tuple(s.source.arrivals for s in graph.sources if isinstance(s.source, Replay)))
@@ -100,7 +111,7 @@ def assemble(
     hosts: HostLink,
     start_hosts: Callable[[Program], object],
     *,
-    wanted_hosts: int,
+    machines: Machines,
     slots: Callable[[], int],
     connect: Callable[[Parts], Connected] | None = None,
     clock: Clock | None = None,
@@ -137,9 +148,13 @@ def assemble(
                 slots(),
                 waits,
                 connected.lag() if connected else {},
-                {host: f"{seats.machine}/{seats.executor}" for host, seats in planner.roster.hosts.items()},
+                {
+                    host: HostScene(f"{seats.machine}/{seats.executor}", seats.usage)
+                    for host, seats in planner.roster.hosts.items()
+                },
                 planner.roster.home,
                 lambda service_s: rules.full_queue(settings.q_size, service_s),
+                turns.fleet.look(),
             )
 
         observer = RunObserver(graph, loads, td_s, clock, scene)
@@ -152,6 +167,7 @@ def assemble(
             estimates,
             planner,
             hosts,
+            machines,
             observer,
             clock,
             life,
@@ -168,7 +184,6 @@ def assemble(
             clock,
             life,
             first_entry=opening,
-            wanted_hosts=wanted_hosts,
             edges=edges,
             time_for_s=plan.benchmark_s if policy is not None else 0.0,
         )
@@ -176,7 +191,9 @@ def assemble(
         observer.redirections = lambda: turns.redirector.records
         if policy is not None:
             observer.control = ControlLoop(
-                EnginePlant(observer, life.resize, turns.mover.place, turns.stand_still, settings.restart_s),
+                EnginePlant(
+                    observer, life.resize, turns.mover.place, turns.stand_still, settings.restart_s, turns.fleet
+                ),
                 policy,
                 td_s=td_s,
                 guards=plan.guards,

@@ -18,6 +18,7 @@ from elastream.engine.tick.ports import Tick
 from elastream.engine.tick.run_base import RunBase
 from elastream.engine.tick.turns import Turns
 from elastream.errors import ElastreamError, RunFailed, SettingError
+from elastream.fleet import Level, LevelState
 from elastream.lanes import Audit, OperatorCounts, audit
 from elastream.lanes.readers import read_output
 from elastream.lanes.state import LedgerState
@@ -166,6 +167,20 @@ class RunHandle:
             self._run.observer.control.on_decision.append(listener)
 
     # -- changing
+
+    @property
+    def fleet(self) -> tuple[LevelState, ...]:
+        """Seats, hosts and executors: planned, asked for, there."""
+        return self._run.turns.fleet.look()
+
+    def set_level(self, level: str | Level, count: int) -> None:
+        """Have so many seats in every host, hosts, or executors. They come in their own time; those too many hand over and go."""
+        names = [known.value for known in Level]
+        if isinstance(level, str) and level not in names:
+            raise SettingError(f"level {level!r}: there are {', '.join(names)}")
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise SettingError(f"level {Level(level).value!r}: expected a whole number from 1 on, got {count!r}")
+        self._run.life.ask(lambda: self._run.turns.fleet.set(Level(level), count))
 
     def scale(self, operator: str, replicas: int) -> None:
         """Change the replicas of an operator from the next tick on. A lane that is switched off is drained."""

@@ -14,7 +14,7 @@ from elastream.lanes.entries import GroupWhole, StateChange
 from elastream.lanes.segments import Appended, SchemaId, Slice
 from elastream.lanes.state_log import Change
 
-VERSION = 6
+VERSION = 7
 """Both sides are of one installation, but a cluster may have an old one on some machine."""
 
 
@@ -151,11 +151,17 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="welco
     """Those that slices may name."""
 
 
+class Chairs(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="chairs"):
+    """Have so many seats for works that wait; the answer is a `Usage` that says so."""
+
+    seats: int
+
+
 class End(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="end"):
     """No work will come any more."""
 
 
-ToHost = Routing | Works | Welcome | End
+ToHost = Routing | Works | Welcome | Chairs | End
 
 
 class LaneReceipt(msgspec.Struct, array_like=True, gc=False):
@@ -244,6 +250,19 @@ class Receipts(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="rece
     ended: list[str] = []
 
 
+class Usage(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="usage"):
+    """What a host and its machine use, now and then and after a change of its seats."""
+
+    memory_bytes: int
+    """That the process holds."""
+    machine_cpu: float
+    """The share of the machine's cores that was in use, by whatever runs there."""
+    machine_memory: float
+    """The share of its memory that is in use."""
+    seats: int
+    """For works that wait; 0: as many as there are works."""
+
+
 class Ready(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="ready"):
     """A host begins. A process that is started again has another incarnation."""
 
@@ -256,7 +275,7 @@ class Ready(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="ready")
     version: int = VERSION
 
 
-ToDriver = Ready | Receipts
+ToDriver = Ready | Receipts | Usage
 
 encode = msgspec.msgpack.Encoder().encode
 decode_to_host = msgspec.msgpack.Decoder(ToHost).decode

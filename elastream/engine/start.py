@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
@@ -16,6 +17,8 @@ from elastream.engine.spark.masters import is_local
 from elastream.engine.spark.session import check_session, chosen_master, is_submitted, session
 from elastream.engine.worker.program import Program
 from elastream.errors import SettingError
+from elastream.fleet.machines import FixedMachines
+from elastream.fleet.spark_fleet import SparkMachines
 from elastream.lanes import Store
 from elastream.settings import Settings
 from elastream.topology import Graph, Topology
@@ -35,6 +38,8 @@ def run(
     checkpoint: str | None = None,
     discard: tuple[str, ...] = (),
     models: str | None = None,
+    latency_ms: float | None = None,
+    per_second: float | None = None,
 ) -> Handle:
     """Start a topology. `base` is the directory in which its tuples wait; the same base goes on where it was.
 
@@ -44,8 +49,12 @@ def run(
     With a `policy`, a name or an object, the replicas are decided every `td_s` seconds, within the `guards`; before the
     stream flows, its operators are timed for `benchmark_s` seconds. Without one they stay until `handle.scale` is called.
     `models` is a directory in which policies that learn keep their models for other runs; the base has them, too.
+    `latency_ms` is the latency that a policy shall keep, `per_second` the input rate it shall be ready for; one that has no
+    such target says so.
     """
-    plan = Plan(settings or Settings(), policy, td_s, guards or Guards(), benchmark_s, discard, models)
+    plan = Plan(
+        settings or Settings(), policy, td_s, guards or Guards(), benchmark_s, discard, models, latency_ms, per_second
+    )
     graph = topology.build() if isinstance(topology, Topology) else topology
     store = _store(base, spark, master)
     if spark is not None:
@@ -60,7 +69,8 @@ def run(
     await_executor(spark)
     capacity = capacity_of(spark)
     edges = has_edges(graph)
-    hosts = SparkHosts(spark, lambda: capacity().hosts(edges), _bind(spark))
+    hosts = SparkHosts(spark, _bind(spark))
+    machines = _machines(spark, lambda: capacity().hosts(edges))
     folder = tempfile.mkdtemp(prefix="elastream-driver-")
 
     def connect(parts: Parts) -> ConnectedEdges:
@@ -77,7 +87,7 @@ def run(
             plan,
             hosts,
             start_hosts,
-            wanted_hosts=capacity().hosts(edges),
+            machines=machines,
             slots=lambda: capacity().slots,
             connect=connect if edges else None,
         )
@@ -85,6 +95,8 @@ def run(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     made.at_close.append(lambda: shutil.rmtree(folder, ignore_errors=True))
+    if isinstance(machines, SparkMachines):
+        made.at_close.append(machines.close)
     return Handle(made, spark)
 
 
@@ -95,6 +107,13 @@ def _store(base: str | None, spark: SparkSession | None, master: str | None) -> 
             f"base: on {at} name a directory that all its machines see: base='/shared/...' or 's3://...'"
         )
     return Store(base or tempfile.mkdtemp(prefix="elastream-"))
+
+
+def _machines(spark: SparkSession, room: Callable[[], int]) -> FixedMachines | SparkMachines:
+    if is_local(str(spark.sparkContext.master)):
+        return FixedMachines(room)
+    allocated = spark.sparkContext.getConf().get("spark.dynamicAllocation.enabled") == "true"
+    return SparkMachines(spark, room, ours=not allocated)
 
 
 def _bind(spark: SparkSession) -> str:

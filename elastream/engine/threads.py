@@ -49,6 +49,22 @@ class DaemonPool:
                 threading.Thread(target=self._serve, name=f"{self._name}-{self._threads}", daemon=True).start()
         self._tasks.put(task)
 
+    def resize(self, most: int) -> None:
+        """Have exactly so many threads from now on; those too many end when they are free."""
+        with self._lock:
+            self._most = most
+            missing = most - self._threads
+            self._threads = most
+            self._free += missing
+            for _ in range(-missing):
+                self._tasks.put(None)
+            threads = [
+                threading.Thread(target=self._serve, name=f"{self._name}-{most - number}", daemon=True)
+                for number in range(missing)
+            ]
+        for thread in threads:
+            thread.start()
+
     def close(self) -> None:
         """Nothing more is begun; what is under way goes on."""
         self._closed = True

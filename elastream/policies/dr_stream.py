@@ -13,6 +13,10 @@ from elastream.policies.first_fit import Hosts, difference
 
 Lane = tuple[str, int]
 
+BUSY = 0.8
+"""Instances are added to operators whose instances work for this part of the time, on the average. Others are not the limit: they
+wait for an operator before them, or for a hot key, and more of them would wait, too."""
+
 
 class DrStream:
     """`latency_ms` is l_max and `per_second` T_min of the paper; 0: nine tenths of what enters."""
@@ -39,7 +43,10 @@ class DrStream:
         self._more = p_ins / 100
         self._cores: dict[str, float] = {}
         """Cores that an instance of each operator needs, as it was seen last."""
-        self._deployed = False
+        self._there: frozenset[int] = frozenset()
+        """Hosts that were there when it looked last; none before it has deployed."""
+        self._given: dict[Lane, int] = {}
+        """Where each instance was put. One that has had nothing to do yet lives there, though no host has seen it."""
 
     def propose(self, observation: Observation) -> Proposal:
         self._learn(observation)
@@ -50,13 +57,24 @@ class DrStream:
         return Proposal(tuple(wants), homes=homes)
 
     def _homes(self, observation: Observation, wants: list[Want]) -> tuple[Home, ...]:
-        """All replicas at first, or those that an other placement has elsewhere; then those that are new or have no host."""
-        lives = {(o.operator, lane.lane): lane.host for o in observation.scalable() for lane in o.lanes if lane.active}
+        """All replicas at first, or those that an other placement has elsewhere; then those that are new or have no host.
+
+        There is another placement when a host has come, and when tuples are late.
+        """
+        lives = {
+            (o.operator, lane.lane): lane.host if lane.host >= 0 else self._given.get((o.operator, lane.lane), -1)
+            for o in observation.scalable()
+            for lane in o.lanes
+            if lane.active
+        }
         homes: dict[Lane, Home] = {}
         late_s = observation.latency_mean_s
-        if not self._deployed:
-            self._deployed = True
+        alive = frozenset(host.host for host in observation.hosts)
+        before, self._there = self._there, alive
+        if not before:
             homes = self._deploy(observation, lives, "first fit")
+        elif alive - before:
+            homes = self._deploy(observation, lives, "a host has come: first fit anew")
         elif late_s > self._latency_s:
             why = f"latency {late_s * 1e3:.0f} ms is above {self._latency_s * 1e3:.0f}: first fit anew"
             homes = self._deploy(observation, lives, why)
@@ -66,9 +84,9 @@ class DrStream:
             for want in wants
             for number in range(observation.operators[want.operator].replicas, want.replicas)
         }
-        alive = {host.host for host in observation.hosts}
         new |= {lane: "its host is gone" for lane, host in lives.items() if host not in alive}
         homes |= self._fit(observation, lives, new)
+        self._given |= {lane: home.host for lane, home in homes.items()}
         return tuple(homes.values())
 
     def _learn(self, observation: Observation) -> None:
@@ -113,6 +131,8 @@ class DrStream:
         if per_s >= least_per_s:
             return
         for operator in observation.scalable():
+            if operator.busy_seconds < BUSY * operator.replicas * observation.seconds:
+                continue
             more = min(operator.most, operator.replicas + math.ceil(round(operator.replicas * self._more, 9)))
             if more > operator.replicas:
                 why = f"throughput {per_s:.0f}/s is below {least_per_s:.0f}: {self._more:.0%} more instances"

@@ -57,6 +57,7 @@ def _summary(found: Sequence[LevelSample]) -> dict[str, Any]:
     return {
         "ratio_mean": float(np.mean([sample.mean for sample in found])),
         "ratio_max": max(sample.most for sample in found),
+        "fullest_mean": float(np.mean([sample.most for sample in found])),
         "lb_mean": float(np.mean([sample.lb for sample in found])),
         "lb_max": max(sample.lb for sample in found),
     }

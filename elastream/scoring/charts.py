@@ -24,11 +24,13 @@ class Line:
     y: Floats
     ink: str
     """A colour of the style sheet, by name."""
-    shape: Literal["line", "area", "step"] = "line"
+    shape: Literal["line", "area", "step", "dots", "rings"] = "line"
     dash: int = 0
     """0 is solid."""
     right: bool = False
     """Measured on the axis to the right."""
+    words: tuple[str, ...] = ()
+    """Of each point, where it has some."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Chart:
     title: str
     caption: str
     """What there is to see, in words."""
-    unit: Literal["per_s", "tuples", "replicas", "seconds", "inverse"]
+    unit: Literal["per_s", "tuples", "replicas", "seconds", "inverse", "score"]
     lines: tuple[Line, ...]
     until_s: float
     from_s: float = 0.0
@@ -175,6 +177,7 @@ def as_json(chart: Chart) -> dict[str, Any]:
                 "dash": line.dash,
                 "right": line.right,
                 **_points(line, digits),
+                **({"words": list(line.words)} if line.words else {}),
             }
             for line in chart.lines
         ],

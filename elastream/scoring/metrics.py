@@ -88,12 +88,27 @@ def health(samples: Sequence[Sample]) -> float:
     return sum(sample.processed for sample in samples) / received if received else 1.0
 
 
+def healthy_until(samples: Sequence[Sample], interval_s: float, least: float = 0.9) -> tuple[float, float] | None:
+    """The second from which an operator is congested, and the tuples per second it receives then; None while it never is.
+
+    That is the first interval in which it processes less than this share of what it receives.
+    """
+    received, processed = _both_counts(samples, interval_s)
+    ill = np.flatnonzero((received > 0.5) & (processed < least * received))
+    return (float(ill[0] * interval_s), float(received[ill[0]] / interval_s)) if len(ill) else None
+
+
 def lowest_health(samples: Sequence[Sample], interval_s: float) -> float:
     """Of the intervals of a run in which something was received."""
+    received, processed = _both_counts(samples, interval_s)
+    some = received > 0.5
+    return float(np.min(processed[some] / received[some])) if some.any() else 1.0
+
+
+def _both_counts(samples: Sequence[Sample], interval_s: float) -> tuple[Floats, Floats]:
+    """Tuples received and processed in each interval in which some were received, and those before."""
     series = Series()
     series.operators["it"] = list(samples)
     received = per_interval(series, ("it",), "input", interval_s)
     processed = per_interval(series, ("it",), "processed", interval_s)[: len(received)]
-    processed = np.pad(processed, (0, len(received) - len(processed)))
-    some = received > 0.5
-    return float(np.min(processed[some] / received[some])) if some.any() else 1.0
+    return received, np.pad(processed, (0, len(received) - len(processed)))

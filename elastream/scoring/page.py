@@ -14,16 +14,25 @@ from elastream.scoring.charts import (
     replicas_chart,
     sources_of,
 )
+from elastream.scoring.containers import FleetSample
+from elastream.scoring.fleet_charts import fleet_charts
 from elastream.scoring.latency import LatencyPoint
 from elastream.scoring.page_lists import decision_list, operator_table, remark_list, state_list
 from elastream.scoring.page_parts import FOOTER, chart_figure, document, text
 from elastream.scoring.page_score import cards, header, more_numbers
+from elastream.scoring.page_search import search_chart, search_section
 from elastream.scoring.page_words import figure, index_words, span
 from elastream.scoring.recovery_charts import MOST_PICTURES, recovery_charts
 from elastream.scoring.series import Series
 
 
-def run_page(report: dict[str, Any], series: Series, latencies: Sequence[LatencyPoint], curve: Curve | None) -> str:
+def run_page(
+    report: dict[str, Any],
+    series: Series,
+    latencies: Sequence[LatencyPoint],
+    curve: Curve | None,
+    fleet: Sequence[FleetSample] = (),
+) -> str:
     """The report and what it was made of, as a page. An older report says less, and so does its page."""
     sources = sources_of(report, series)
     served = [name for name in series.operators if name not in sources]
@@ -35,14 +44,18 @@ def run_page(report: dict[str, Any], series: Series, latencies: Sequence[Latency
         queued_chart(series, served, until_s),
         replicas_chart(series, served, until_s, len(decisions)),
     ]
+    charts += fleet_charts(fleet, until_s)
     if latencies:
         charts.append(latency_chart(latencies, report.get("latency_ms") or {}, until_s))
     recoveries = recovery_charts(ai_sps, curve)
+    steps = report.get("searches") or []
+    search = search_chart(steps)
     parts = [
         "<main>",
         header(report, until_s, len(served)),
         cards(report),
         *(chart_figure(chart) for chart in charts),
+        search_section(steps, search),
         _recovery(ai_sps, report.get("ai_sps_busy"), recoveries),
         operator_table(report, sources, inks),
         decision_list(decisions, inks),
@@ -52,7 +65,8 @@ def run_page(report: dict[str, Any], series: Series, latencies: Sequence[Latency
         FOOTER,
         "</main>",
     ]
-    return document(str(report.get("name", "run")), "\n".join(part for part in parts if part), [*charts, *recoveries])
+    drawn = [*charts, *([search] if search else []), *recoveries]
+    return document(str(report.get("name", "run")), "\n".join(part for part in parts if part), drawn)
 
 
 def _recovery(ai_sps: Mapping[str, Any], busy: Mapping[str, Any] | None, pictures: Sequence[Chart]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from elastream.scoring.adaptability import ADAPTS_WELL, CEILING
+from elastream.scoring.containers import MANY_SEATS
 from elastream.scoring.page_parts import text
 from elastream.scoring.page_words import NONE, count, figure, plural, share, span, verdict
 
@@ -55,6 +56,14 @@ def more_numbers(report: Mapping[str, Any]) -> str:
     if usage := report.get("usage"):
         facts["CPU and memory"] = (
             f"{count(usage['cpu_s'])} s, {figure(usage['cores'])} cores in the mean · {count(usage['memory_mb'])} MB at most"
+        )
+    for name, level in ((report.get("fleet") or {}).get("levels") or {}).items():
+        if name == "seat" and level["fewest"] >= MANY_SEATS:
+            continue
+        came = f" · one comes in {span(level['start_s'])}" if level["came"] else ""
+        few, most = level["fewest"], level["most"]
+        facts[f"{name.capitalize()}s"] = (
+            f"{count(few)}{'' if few == most else f' to {count(most)}'} · {count(level['seconds'])} seconds in all{came}"
         )
     if load:
         facts["Load ratio"] = f"{figure(load.get('ratio_mean'))} mean · {figure(load.get('ratio_max'))} most"

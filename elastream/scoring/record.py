@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from elastream.scoring.balance import LoadSample
+from elastream.scoring.congestion import HealthSample
+from elastream.scoring.containers import FleetSample
 from elastream.scoring.latency import Latencies, LatencyLine
 from elastream.scoring.series import Series
 
@@ -63,13 +65,20 @@ class Record:
     spikes: tuple[tuple[float, float], ...] = ()
     """From when to when spikes were put onto the input, in seconds since the run began."""
     loads: Newest[LoadSample] = field(default_factory=Newest)
+    fleet: Newest[FleetSample] = field(default_factory=Newest)
+    healths: Newest[HealthSample] = field(default_factory=Newest)
+    """Of every interval in which a policy decided."""
     policy: str = "by hand"
     state_moves: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=500))
     """Receipts of states that moved when replicas changed, each with `t_s`."""
+    searches: Newest[dict[str, Any]] = field(default_factory=Newest)
+    """Steps of a policy that searches, each with `t_s`: what was measured, expected, best so far, and what comes next."""
     remarks: deque[tuple[float, str, str]] = field(default_factory=lambda: deque(maxlen=50))
     """What the control loop said lately: when, of which kind (rescale, veto, error, warning), and the words."""
     warnings: list[str] = field(default_factory=list)
     """What is set so that no policy can do well."""
+    crashes: list[tuple[float, str]] = field(default_factory=list)
+    """When which simulated machine failed for want of memory, in words."""
     cpu_s: float | None = None
     """CPU time of the run on the driver's machine, with Spark and its workers; None where nothing is measured."""
     memory_bytes: int | None = None

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from elastream.scoring.balance import load_summary
+from elastream.scoring.congestion import congestion_summary
+from elastream.scoring.containers import fleet_summary
+from elastream.scoring.end import end_of_run
 from elastream.scoring.files import write_record
 from elastream.scoring.metrics import mean_replicas
 from elastream.scoring.record import Events, Record
@@ -30,6 +33,8 @@ def make_report(record: Record, events: Events, r_over: int | None = None) -> di
         "processed_ratio": round(events.finished / events.entered, 6) if events.entered else 0.0,
         **score(record, record.latency_line.points(), r_over),
         "load": rounded(load_summary(record.loads)),
+        "fleet": fleet_summary(record.fleet),
+        "congestion": rounded(congestion_summary(record.healths)),
         "usage": _usage(record),
         "warnings": list(record.warnings),
         "rescales": record.rescales.total,
@@ -37,6 +42,9 @@ def make_report(record: Record, events: Events, r_over: int | None = None) -> di
         "operators": {name: _operator(samples) for name, samples in record.series.operators.items()},
         "decisions": [vars(rescale) for rescale in record.rescales],
         "state_moves": list(record.state_moves),
+        "crashes": [{"t_s": round(t_s, 3), "what": what} for t_s, what in record.crashes],
+        "searches": list(record.searches),
+        "end": end_of_run(record),
         "remarks": [{"t_s": t_s, "kind": kind, "words": words} for t_s, kind, words in record.remarks],
     }
 
@@ -58,7 +66,7 @@ def write_report(record: Record, events: Events, folder: Path, r_over: int | Non
         [(r.t_s, r.operator, r.after) for r in record.rescales],
         folder / "report.png",
     )
-    page = run_page(report, record.series, record.latency_line.points(), run_curve(record))
+    page = run_page(report, record.series, record.latency_line.points(), run_curve(record), record.fleet)
     (folder / "report.html").write_text(page, encoding="utf-8")
     return report
 

@@ -11,12 +11,14 @@ from elastream.scoring.correlation import both
 from elastream.scoring.latency import LatencyPoint
 from elastream.scoring.metrics import (
     Floats,
+    healthy_until,
     lowest_health,
     replicas_for_peak,
     saved_resources,
     throughput_degradation,
 )
 from elastream.scoring.record import Record
+from elastream.scoring.series import Sample
 
 Span = tuple[float, float]
 """From one second to another."""
@@ -35,11 +37,18 @@ def score(record: Record, latencies: Sequence[LatencyPoint], r_over: int | None 
         ),
         "replica_seconds": sum(s.replicas * s.seconds for its in served.values() for s in its),
         "health": {name: lowest_health(its, record.interval_s) for name, its in served.items() if name in record.pools},
+        "congested": _first_congested([its for name, its in served.items() if name in record.pools], record.interval_s),
         **both_indices(run_curve(record), busy_curve(record), record.spikes),
         "correlations": _correlations(record, latencies),
     }
     document: dict[str, Any] = rounded(found)
     return document
+
+
+def _first_congested(operators: Sequence[Sequence[Sample]], interval_s: float) -> dict[str, float] | None:
+    """When the first operator was congested, and what it received per second then; None when none ever was."""
+    found = [its for samples in operators if (its := healthy_until(samples, interval_s)) is not None]
+    return dict(zip(("t_s", "input_per_s"), min(found), strict=True)) if found else None
 
 
 def run_curve(record: Record) -> Curve | None:

@@ -26,6 +26,8 @@ class Cluster:
     restart_s: float | None = None
     crowding: float = 0.0
     """How much slower a node gets for each replica at work beyond its cores, besides sharing them."""
+    tuple_kb: float = 0.0
+    """The memory of a tuple that waits; machines without memory fail. 0: memory does not matter."""
     keys: int = 1000
     zipf: float = 0.0
     """How skewed these keys are; 0: all are equally frequent."""
@@ -56,7 +58,9 @@ def parse_cluster(document: object) -> Cluster:
         if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= 100_000:
             raise SettingError(f"nodes[{place}]: count must be 1..100000, got {count!r}")
         nodes += [_made(Node, its, f"nodes[{place}]", above=("cores", "speed", "memory_gb"))] * count
-    startup = _made(Startup, _mapping(values.pop("startup", {}), "startup"), "startup", above=("threads_per_process",))
+    startup = _made(
+        Startup, _mapping(values.pop("startup", {}), "startup"), "startup", above=("threads_per_process", "processes")
+    )
     failures = [_failure(entry, place) for place, entry in enumerate(_list(values.pop("failures", []), "failures"))]
     gone = [its.number for its in failures if its.kind == "machine" and its.number >= max(1, len(nodes))]
     if gone:

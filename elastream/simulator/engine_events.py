@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from elastream import rules
+from elastream.simulator.crowding import lock_wait, process_cost, thread_cost
 from elastream.simulator.engine_planning import CROWDED
 from elastream.simulator.engine_turns import BLENDS
 from elastream.simulator.engine_works import EngineTurns
@@ -224,9 +225,14 @@ class ExactTurns:
         self._given_s[lane] = at_s
         if host < 0:
             taken = min(CROWDED, self._needed(system) / system.cores)
-            slower = self._crowded(system, 1) / (1.0 - taken)
+            waiting = [at for at, work in self._works.items() if work.host < 0]
+            others = sum(self._home[at] == self._home[lane] for at in waiting)
+            cost = thread_cost(system.thread_crowding, others)
+            demand = sum(self._works[at].share for at in waiting)
+            lock = lock_wait(demand, system.most_computing, system.cores)
+            slower = self._crowded(system, 1) * cost * max(1.0 / (1.0 - taken), lock)
             length_s = served_s + around_s + (cpu_s + around_s) * (slower - 1.0)
-            share = (cpu_s + around_s) / length_s if length_s else 0.0
+            share = (cpu_s + around_s) * cost / length_s if length_s else 0.0
             served_s += cpu_s * (slower - 1.0)
             self._works[lane] = Work(rows, kept, start_s + length_s, served_s, share, -1)
             return
@@ -301,7 +307,7 @@ class ExactTurns:
         works = (*self._works.values(), *self._reading.values())
         waiting = sum(work.share for work in works if work.host < 0)
         computing = sum(work.host >= 0 and work.shares_with is None for work in works)
-        return waiting + min(computing, system.cores) + self._driver + self._flow.copying
+        return waiting + min(computing, system.most_computing) + self._driver + self._flow.copying
 
     def _slower(self, system: EngineTurns, more: int = 0) -> float:
         needed = self._needed(system)
@@ -309,7 +315,8 @@ class ExactTurns:
         if self._flow.copying and computing < system.cores:
             # Copies are made all the time: the core that is free is not all free.
             needed += 1.0
-        return max(1.0, needed / system.cores) * self._crowded(system, more)
+        crowd = process_cost(system.process_crowding, min(computing, system.most_computing), system.cores)
+        return max(1.0, needed / system.cores) * self._crowded(system, more) * crowd
 
     def _crowded(self, system: EngineTurns, more: int) -> float:
         return 1.0 + system.crowding * max(0, len(self._works) + len(self._reading) + more - system.cores)

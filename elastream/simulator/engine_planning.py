@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from elastream import rules
+from elastream.simulator import crowding
 from elastream.simulator.compiled import compiled
 from elastream.simulator.engine_works import (
     BUDGET_S,
@@ -32,6 +33,9 @@ weight = compiled(rules.weight)
 rest = compiled(rules.rest)
 shares_work = compiled(rules.shares_work)
 fits = compiled(rules.fits)
+lock_wait = compiled(crowding.lock_wait)
+thread_cost = compiled(crowding.thread_cost)
+process_cost = compiled(crowding.process_cost)
 
 
 @compiled
@@ -149,7 +153,9 @@ def _give(
     lane.taken, lane.receipts = rows, 1
     lane.late = min(rows, round(lane.queued * late)) if late else 0
     done, speed = rows - lane.late, works.node_speed[lane.node]
-    mean_s = (operator.call_s + done * operator.service_s) / speed if done else 0.0
+    each_s = operator.service_s * (1.0 + operator.bend * (operator.active - 1))
+    mean_s = (operator.call_s + done * each_s) / speed if done else 0.0
+    mean_s = max(mean_s, done * operator.limit_s * operator.active)
     served_s = mean_s
     if done and operator.spread:
         sigma2 = math.log1p(operator.spread**2 / done)
@@ -160,14 +166,19 @@ def _give(
     if operator.computes:
         _compute(system, works, number, host, start_s, mean_s, served_s, around_s, may_share)
         return
-    # A thread that was asleep finds a core taken as often as cores are.
-    slower = _crowded(system, own) / (1.0 - min(CROWDED, _taken(system, own)))
+    process = works.hosts[lane.host]
+    cost = thread_cost(system.thread_crowding, process.threads)
+    # A thread that was asleep finds a core taken as often as cores are, and the interpreter as often as others need it.
+    lock = lock_wait(own[DEMAND], _hosts(system), system.cores)
+    asleep = max(1.0 / (1.0 - min(CROWDED, _taken(system, own))), lock)
+    slower = _crowded(system, own) * cost * asleep
     cpu_s = operator.call_cpu_s + done * operator.cpu_s if done else 0.0
     length_s = served_s + around_s + (cpu_s + around_s) * (slower - 1.0)
     lane.ends_s = start_s + length_s
     lane.served_s, lane.usual_s = served_s + cpu_s * (slower - 1.0), mean_s + cpu_s * (slower - 1.0)
-    lane.share = (cpu_s + around_s) / length_s if length_s else 0.0
+    lane.share = (cpu_s + around_s) * cost / length_s if length_s else 0.0
     own[DEMAND] += lane.share
+    process.threads += 1
 
 
 @compiled
@@ -215,13 +226,22 @@ def _slower(system: EngineTurns, own: Floats) -> float:
     if own[COPYING] > 0.0 and own[COMPUTING] < system.cores:
         # Copies are made all the time: the core that is free is not all free.
         taken += 1.0 / system.cores
-    return float(max(1.0, taken) * _crowded(system, own))
+    return float(
+        max(1.0, taken)
+        * _crowded(system, own)
+        * process_cost(system.process_crowding, min(own[COMPUTING], _hosts(system)), system.cores)
+    )
 
 
 @compiled
 def _taken(system: EngineTurns, own: Floats) -> float:
     """The share of the cores that works under way, the driver and copies of state need."""
-    return float((own[DEMAND] + min(own[COMPUTING], system.cores) + own[DRIVER] + own[COPYING]) / system.cores)
+    return float((own[DEMAND] + min(own[COMPUTING], _hosts(system)) + own[DRIVER] + own[COPYING]) / system.cores)
+
+
+@compiled
+def _hosts(system: EngineTurns) -> int:
+    return system.hosts if system.hosts else system.cores
 
 
 @compiled
@@ -242,7 +262,7 @@ def _seat(system: EngineTurns, works: Works, home: int, first: int, end: int) ->
         if home < 0:
             return -1
     if hosts[home].seats:
-        if works.clock[COMPUTING] < system.cores:
+        if works.clock[COMPUTING] < _hosts(system):
             for other in range(first, end):
                 if not hosts[other].seats and hosts[other].up:
                     return other

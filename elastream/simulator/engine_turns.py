@@ -175,6 +175,7 @@ def _take_lane(works: Works, number: int) -> int:
         works.hosts[lane.host].seats -= lane.receipts
     else:
         own[DEMAND] -= lane.share
+        works.hosts[lane.host].threads -= 1
     lane.queued -= rows
     lane.dropped += lane.late
     lane.processed += done

@@ -52,7 +52,6 @@ class EngineTurns(NamedTuple):
     hop_s: float
     """From the driver to a host, or back."""
     cores: int
-    """There is one host per core."""
     slots: int
     """The most replicas of all operators together."""
     budget_s: float
@@ -61,6 +60,17 @@ class EngineTurns(NamedTuple):
     """How much slower everything gets for each work under way beyond the cores, besides sharing them."""
     jumps: bool = True
     """False: every turn of a long run is simulated, also while nothing changes."""
+    hosts: int = 0
+    """0: one per core."""
+    thread_crowding: float = 0.0
+    """How much more a thread computes to do the same, for each other that has a work in its host."""
+    process_crowding: float = 0.0
+    """How much slower computing gets for each host per core beyond the first, besides sharing the cores."""
+
+    @property
+    def most_computing(self) -> int:
+        """Works that compute at once."""
+        return self.hosts or self.cores
 
 
 LANE = np.dtype(
@@ -99,6 +109,8 @@ OPERATOR = np.dtype(
         ("expected_s", "f8"),  # the driver's estimate of a service
         ("seen", "f8"),  # tuples that the estimate is of
         ("service_s", "f8"),
+        ("bend", "f8"),
+        ("limit_s", "f8"),
         ("call_s", "f8"),
         ("cpu_s", "f8"),
         ("call_cpu_s", "f8"),
@@ -131,6 +143,7 @@ HOST = np.dtype(
         ("free_s", "f8"),  # when its computing seat is free
         ("seats", "i8"),  # computing works that it has
         ("up", "i8"),  # 0 while its machine is not there
+        ("threads", "i8"),  # works that wait side by side in it
         ("shared_by", "i8"),  # the operator whose quiet lanes share its newest work; -1: none do
         ("shared", "i8"),  # how many lanes share it
         ("shared_s", "f8"),  # when it was given
@@ -164,19 +177,19 @@ def begin_works(model: Model, moving: Moving, system: EngineTurns) -> tuple[Work
     lanes = np.zeros(model.lanes, LANE)
     lanes["operator"] = np.repeat(np.arange(len(model.operators)), np.diff(fixed.first))
     lanes["given_s"] = -np.inf
-    lanes["host"] = np.arange(model.lanes) % system.cores
-    lanes["to_host"] = system.cores
+    lanes["host"] = np.arange(model.lanes) % system.most_computing
+    lanes["to_host"] = system.most_computing
     operators = np.zeros(len(model.operators), OPERATOR)
     operators["first"], operators["end"] = fixed.first[:-1], fixed.first[1:]
     operators["computes"] = fixed.cpu_share >= rules.COMPUTING_SHARE
     operators["cpu_s"] = fixed.service_s * fixed.cpu
     operators["even"] = fixed.routing == EVEN
-    for name in ("service_s", "call_s", "call_cpu_s", "spread"):
+    for name in ("service_s", "bend", "limit_s", "call_s", "call_cpu_s", "spread"):
         operators[name] = getattr(fixed, name)
     sources = np.zeros(len(model.sources), SOURCE)
     sources["read_s"] = -np.inf
     sources["service_s"], sources["call_s"] = fixed.source_service_s, fixed.source_call_s
-    hosts = np.zeros(system.cores, HOST)
+    hosts = np.zeros(system.most_computing, HOST)
     hosts["free_s"], hosts["shared_by"], hosts["up"] = -np.inf, -1, 1
     heads = np.zeros(len(sources) + len(operators), HEAD)
     heads["edge"], heads["edge_end"] = fixed.edge_first[:-1], fixed.edge_first[1:]
@@ -202,6 +215,7 @@ def forget_works(works: Works, lanes: Flags) -> None:
             works.hosts[lane["host"]]["seats"] -= lane["receipts"]
         else:
             works.clock[DEMAND] -= lane["share"]
+            works.hosts[lane["host"]]["threads"] -= 1
     works.clock[CHANGED] = 1.0
 
 

@@ -2,6 +2,7 @@
 
 import heapq
 import math
+from functools import cached_property
 
 import numpy as np
 
@@ -139,18 +140,21 @@ class Events(Tuples):
             moving.dropped[lane] += 1
         if not self.lanes[lane]:
             return
-        operator = self._operator_of(lane)
+        operator = self._operators[lane]
         self._serving.add(lane)
         there = [its for its in self._serving if moving.node[its] == node]
-        demand = sum(float(fixed.cpu[self._operator_of(its)]) for its in there)
+        demand = sum(float(fixed.cpu[self._operators[its]]) for its in there)
         crowd = max(0.0, len(there) - float(fixed.node_cores[node]))
         slower = max(1.0, demand / float(fixed.node_cores[node])) * (1.0 + system.crowding * crowd)
         seconds = self.service_s(operator, lane) * slower
         moving.busy_s[lane] += seconds
         heapq.heappush(self._ends, (now_s + seconds, operator, lane))
 
-    def _operator_of(self, lane: int) -> int:
-        return int(np.searchsorted(self.model.fixed.first, lane, side="right")) - 1
+    @cached_property
+    def _operators(self) -> list[int]:
+        """The operator of each lane."""
+        found: list[int] = np.repeat(np.arange(len(self.model.operators)), np.diff(self.model.fixed.first)).tolist()
+        return found
 
     def drop(self, lanes: Flags) -> None:
         super().drop(lanes)

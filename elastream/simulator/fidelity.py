@@ -27,7 +27,7 @@ from elastream.simulator.kernel import source_due_by
 from elastream.simulator.key_groups import StateCosts
 from elastream.simulator.machines import Failure, Machines, System
 from elastream.simulator.model import Model
-from elastream.simulator.state import NOW, OVER, Flags, Ints, Limits, Moving
+from elastream.simulator.state import LOOKS_S, NOW, OVER, Flags, Ints, Limits, Moving
 from elastream.simulator.storm_steps import advance_steps
 
 __all__ = ["Failure", "Fidelity", "System"]
@@ -68,6 +68,7 @@ class Fidelity:
         state = state or StateCosts()
         if isinstance(system, EngineTurns):
             self.works, moving = begin_works(model, moving, system)
+            moving.redirect[:, LOOKS_S] = rules.REDIRECT_S
         else:
             # No other system has a ring.
             state = replace(state, ring_s=0.0)

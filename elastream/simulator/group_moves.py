@@ -15,7 +15,7 @@ from elastream.control import StateMoved
 from elastream.routing.key_groups import Owners, moves, rebalanced
 from elastream.simulator import ring
 from elastream.simulator.key_groups import KeyGroups, StateCosts
-from elastream.simulator.model import Model
+from elastream.simulator.model import Model, merges
 from elastream.simulator.state import NOW, Floats, Moving
 
 COMPARED = 0.25
@@ -71,7 +71,7 @@ class GroupMoves:
                     end - first,
                     size,
                     keyed,
-                    grouping.kind == "redirection",
+                    grouping.kind == "redirection" and not merges(operator),
                     flow.model.popularity,
                 )
                 self._weigh(self.operators[place])

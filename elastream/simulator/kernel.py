@@ -15,6 +15,8 @@ from elastream.simulator.state import (
     LEAST_S,
     LENGTH,
     LONGEST_WAIT_S,
+    LOOKS_S,
+    MERGED,
     NOW,
     OVER,
     REDIRECTED,
@@ -111,21 +113,11 @@ def route(fixed: Fixed, limits: Limits, moving: Moving, target: int, tuples: int
         return
     phase = moving.phase[target]
     moving.phase[target] = (phase + GOLDEN) % 1.0
-    if kind == REDIRECTED:
+    one_by_one = kind == MERGED and moving.redirect[target, LOOKS_S] == 0.0
+    if kind in (REDIRECTED, MERGED):
         queued = moving.queued[first : first + active]
-        if is_uneven(moving.redirect[target], queued, moving.clock[NOW]):
-            turn = int(phase * active)
-            counts = redirected_counts(tuples, queued, moving.redirect[target, LENGTH], turn)
-            for n in range(active):
-                if counts[n]:
-                    _append(
-                        limits.q_size if limits.drops else 0,
-                        moving.queued,
-                        moving.received,
-                        moving.dropped,
-                        first + n,
-                        counts[n],
-                    )
+        if is_uneven(moving.redirect[target], queued, moving.clock[NOW], one_by_one):
+            _by_room(limits, moving, target, first, active, tuples, phase)
             return
     if kind in (EVEN, REDIRECTED):
         _in_turn(
@@ -143,18 +135,40 @@ def route(fixed: Fixed, limits: Limits, moving: Moving, target: int, tuples: int
         for lane in range(first, first + active):
             _append(limits.q_size if limits.drops else 0, moving.queued, moving.received, moving.dropped, lane, tuples)
         return
+    over = 0
     # Key groups may still be in lanes that are not active any more.
     done, before, end = 0.0, math.floor(phase), math.floor(phase) + tuples
     for lane in range(first, fixed.first[target + 1]):
         done += tuples * moving.weight[lane]
         # The last lane with a weight ends at the whole number, whatever the rounding of the parts was.
         upto = end if done > tuples * (1.0 - 1e-9) else min(end, math.floor(done + phase))
-        _append(
-            limits.q_size if limits.drops else 0, moving.queued, moving.received, moving.dropped, lane, upto - before
-        )
+        takes = upto - before
+        if one_by_one:
+            takes = min(takes, max(0, int(moving.redirect[target, LENGTH]) - moving.queued[lane]))
+            over += upto - before - takes
+        _append(limits.q_size if limits.drops else 0, moving.queued, moving.received, moving.dropped, lane, takes)
         before = upto
         if done > tuples * (1.0 - 1e-9):
             break
+    if over:
+        _by_room(limits, moving, target, first, active, over, phase)
+
+
+@compiled
+def _by_room(limits: Limits, moving: Moving, target: int, first: int, active: int, tuples: int, phase: float) -> None:
+    """Empty lanes first, full ones nothing, the others by their room."""
+    queued = moving.queued[first : first + active]
+    counts = redirected_counts(tuples, queued, moving.redirect[target, LENGTH], int(phase * active))
+    for n in range(active):
+        if counts[n]:
+            _append(
+                limits.q_size if limits.drops else 0,
+                moving.queued,
+                moving.received,
+                moving.dropped,
+                first + n,
+                counts[n],
+            )
 
 
 @compiled

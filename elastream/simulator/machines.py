@@ -59,6 +59,8 @@ class Machines:
         self._whole = flow.system
         self._missing = (np.arange(len(flow.model.nodes)) >= flow.containers.machines).astype(np.int64)
         """Per machine, for how many reasons it is not there."""
+        self.failing = np.zeros(len(flow.model.nodes), np.int64)
+        """Per machine, how many of these are failures."""
         self._placed: set[int] = set()
         """Operators to whose lanes somebody gives homes."""
         self._operator = np.repeat(np.arange(len(flow.model.operators)), np.diff(flow.model.fixed.first)).tolist()
@@ -82,8 +84,12 @@ class Machines:
 
     def started(self, node: int, up_s: float) -> None:
         """A machine is being started, and will be there at this second."""
-        now_s = float(self._flow.moving.clock[NOW])
-        self._flow.later(up_s, partial(self._returns, Failure("machine", node, now_s, up_s - now_s)))
+        self._flow.later(up_s, partial(self._comes, node))
+
+    def left(self, node: int) -> None:
+        """A machine was given back: nobody lives there any more."""
+        self._missing[node] += 1
+        self._count()
 
     def place(self, operator: int, lane: int, node: int) -> None:
         """Have a lane of an operator live on a machine from now on."""
@@ -132,7 +138,7 @@ class Machines:
             return None
         cores = flow.model.fixed.node_cores
         counts = np.bincount(flow.moving.node[first : lanes.stop], minlength=len(cores))
-        up = np.flatnonzero(flow.moving.node_up).tolist()
+        up = [node for node in np.flatnonzero(flow.moving.node_up).tolist() if flow.containers.takes(node)]
         if not up:
             return None
         fullest = max(up, key=lambda node: (counts[node] / cores[node], -node))
@@ -144,6 +150,10 @@ class Machines:
 
     # -- failures
 
+    def crash(self, node: int) -> None:
+        """A machine is gone for good, now."""
+        self._fails(Failure("machine", node, float(self._flow.moving.clock[NOW]), math.inf))
+
     def _fails(self, failure: Failure) -> None:
         flow = self._flow
         lanes = self._lanes_in(failure)
@@ -152,6 +162,7 @@ class Machines:
         hosts = np.zeros(len(flow.works.hosts) if flow.works is not None else 0, np.bool_)
         if failure.kind == "machine":
             self._missing[failure.number] += 1
+            self.failing[failure.number] += 1
             hosts[self._bounds[failure.number] : self._bounds[failure.number + 1]] = True
         if failure.kind == "process":
             flow.containers.process_down(failure.number, 1)
@@ -188,24 +199,37 @@ class Machines:
 
     def _returns(self, failure: Failure) -> None:
         if failure.kind == "machine":
-            self._missing[failure.number] -= 1
-            self._count()
-            self._came = True
-            self.spread()
+            self.failing[failure.number] -= 1
+            self._comes(failure.number)
         elif failure.kind == "process":
             self._flow.containers.process_down(failure.number, -1)
 
+    def _comes(self, node: int) -> None:
+        self._missing[node] -= 1
+        self._count()
+        self._came = True
+        self.spread()
+
     def _lanes_in(self, failure: Failure) -> list[int]:
-        """Those that run there, and on a machine those that only drain."""
-        flow = self._flow
-        found = set(flow.containers.lanes_in(failure.kind, failure.number))
         if failure.kind == "machine":
-            there = np.flatnonzero((flow.moving.node == failure.number) & (flow.moving.queued > 0)).tolist()
-            found |= {lane for lane in there if lane not in flow.containers}
-            for its in flow.groups.operators.values():
-                owning = {its.first + lane for lane in its.owners}
-                found |= {lane for lane in owning if flow.moving.node[lane] == failure.number}
+            return self.lanes_on(failure.number)
+        return sorted(self._flow.containers.lanes_in(failure.kind, failure.number))
+
+    def lanes_on(self, node: int) -> list[int]:
+        """Those that run on a machine, and those that only drain."""
+        flow = self._flow
+        found = set(flow.containers.lanes_in("machine", node))
+        there = np.flatnonzero((flow.moving.node == node) & (flow.moving.queued > 0)).tolist()
+        found |= {lane for lane in there if lane not in flow.containers}
+        for its in flow.groups.operators.values():
+            owning = {its.first + lane for lane in its.owners}
+            found |= {lane for lane in owning if flow.moving.node[lane] == node}
         return sorted(found)
+
+    def operator_of(self, lane: int) -> tuple[int, int]:
+        """Which operator a lane belongs to, and the lane's number there."""
+        operator = int(self._operator[lane])
+        return operator, lane - int(self._flow.model.fixed.first[operator])
 
     # -- how things are
 
@@ -242,5 +266,6 @@ class Machines:
             hosts["free_s"][its] = np.where(hosts["up"][its] < up[node], -math.inf, hosts["free_s"][its])
             hosts["up"][its] = up[node]
         share = flow.model.fixed.node_cores[up].sum() / flow.model.fixed.node_cores.sum()
-        cores, slots = max(1, int(hosts["up"].sum())), max(1, int(self._whole.slots * share))
-        flow.system = self._whole._replace(cores=cores, slots=slots)
+        there, slots = max(1, int(hosts["up"].sum())), max(1, int(self._whole.slots * share))
+        cores = max(1, int(self._whole.cores * share)) if self._whole.hosts else there
+        flow.system = self._whole._replace(cores=cores, slots=slots, hosts=there if self._whole.hosts else 0)

@@ -14,6 +14,7 @@ from elastream.simulator.state import (
     CLOCKS,
     EVEN,
     EVERY,
+    MERGED,
     REDIRECTED,
     REDIRECTS,
     SHORTEST,
@@ -41,7 +42,8 @@ ROUTING = {
     "redirection": REDIRECTED,
 }
 """Per grouping, how tuples are shared out among lanes. A key's second choice is nearly the shortest lane. With columns,
-`redirection` moves key groups instead, as `fields` has them."""
+`redirection` moves key groups instead, as `fields` has them; where parts of a state can be merged, tuples go by load whatever
+their key is, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,8 @@ def make_model(
     fixed = Fixed(
         first=first,
         service_s=service,
+        bend=np.array([its.bend for its in own]),
+        limit_s=np.array([1.0 / its.most_per_s if its.most_per_s else 0.0 for its in own]),
         cpu=np.array([its.service_s * its.cpu for its in own]) / np.maximum(service, 1e-12),
         spread=np.array([(its.service_s + its.call_s) * its.spread for its in own]) / np.maximum(service + call, 1e-12),
         call_s=call,
@@ -189,7 +193,14 @@ def make_model(
 def _routing(graph: Graph, operator: Operator) -> int:
     """Where several groupings lead to one operator, the first; their tuples mix in its lanes."""
     grouping = graph.edges_into(operator.name)[0].grouping
-    return WEIGHTED if grouping.by_groups else ROUTING[grouping.kind]
+    if grouping.by_groups:
+        return MERGED if merges(operator) and grouping.kind == "redirection" else WEIGHTED
+    return ROUTING[grouping.kind]
+
+
+def merges(operator: Operator) -> bool:
+    """True when parts of a key's state may be made in several lanes."""
+    return operator.keyed is not None and operator.keyed.merge is not None
 
 
 def _reach(

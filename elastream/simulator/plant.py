@@ -6,6 +6,7 @@ from elastream import rules
 from elastream.control import (
     Decision,
     HostObservation,
+    LevelDecision,
     Move,
     Observation,
     OperatorObservation,
@@ -13,8 +14,10 @@ from elastream.control import (
     ReplicaObservation,
     Restart,
 )
+from elastream.control.containers import set_levels
 from elastream.scoring.latency import Latencies
 from elastream.simulator.fidelity import Fidelity
+from elastream.simulator.fleet import SimulatedFleet, machine_cpu
 from elastream.simulator.model import Model
 from elastream.simulator.state import (
     FOUND_LB,
@@ -54,6 +57,7 @@ class SimulatedPlant:
         self.model = model
         self.fidelity = fidelity
         self.moving = fidelity.moving
+        self.fleet = SimulatedFleet(fidelity)
         self._td_s = td_s
         self._before = Counted(self.moving)
         self._place: dict[str, int] = {operator.name: number for number, operator in enumerate(model.operators)}
@@ -128,6 +132,7 @@ class SimulatedPlant:
             state_moves=self.fidelity.groups.told(),
             hosts=self._hosts(lanes, seconds),
             redirections=(*self.fidelity.redirection.told(), *self._redirected()),
+            fleet=self.fleet.look(),
         )
 
     def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:
@@ -152,20 +157,27 @@ class SimulatedPlant:
         for move in moves:
             self.fidelity.machines.place(self._place[move.operator], move.lane, move.after)
 
+    def set_levels(self, decisions: tuple[LevelDecision, ...]) -> None:
+        set_levels(self.fleet, decisions)
+
     def _length(self, service_s: float) -> float:
         return rules.full_queue(self.fidelity.limits.q_size or None, service_s)
 
     def _hosts(self, lanes: "_Lanes", seconds: float) -> tuple[HostObservation, ...]:
         """The machines that are there. What a lane used counts for the machine on which it lives now."""
-        fixed = self.model.fixed
+        cores = self.model.fixed.node_cores.tolist()
         cpu_s = np.asarray(lanes.busy_s) * self._cpu_share
-        busy_s = np.bincount(self.moving.node, cpu_s, len(fixed.node_cores)).tolist()
-        return tuple(
-            HostObservation(
-                node, f"machine {node}", float(fixed.node_cores[node]), busy_s[node] / seconds if seconds else 0.0
+        busy_s = np.bincount(self.moving.node, cpu_s, len(cores)).tolist()
+        found = []
+        for node in np.flatnonzero(self.moving.node_up).tolist():
+            busy = busy_s[node] / seconds if seconds else 0.0
+            cpu, memory = machine_cpu(busy, cores[node]), self.fidelity.containers.memory(node)
+            found.append(
+                HostObservation(
+                    node, f"machine {node}", cores[node], busy, machine_cpu=cpu, machine_memory=min(1.0, memory)
+                )
             )
-            for node in np.flatnonzero(self.moving.node_up).tolist()
-        )
+        return tuple(found)
 
     def _redirected(self) -> list[Redirected]:
         """Operators whose tuples were begun to be redirected in this interval, without regard to keys."""

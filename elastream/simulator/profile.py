@@ -31,6 +31,10 @@ class Machine:
     """How long the stream stands still while a run is stopped and started again."""
     late_s: float = 0.0
     """How much longer than asked for an operator waits that waits: its thread must be woken and find a core."""
+    thread_crowding: float = 0.0
+    """How much more a thread computes to do the same, for each other that has a work in its host."""
+    process_crowding: float = 0.0
+    """How much slower computing gets for each host per core beyond the first, besides sharing the cores."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,10 @@ class OperatorTimes:
     """Tuples that go to each operator behind it, for each one processed."""
     call_s: float = 0.0
     """Seconds that it takes once per work, besides its tuples."""
+    bend: float = 0.0
+    """How much longer a service takes for each replica beyond the first, in parts of it: they share a lock, or a cache."""
+    most_per_s: float = 0.0
+    """Tuples per second that all replicas together can serve, where a service that they ask has a limit; 0: none."""
 
 
 @dataclass(frozen=True)

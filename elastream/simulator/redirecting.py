@@ -6,18 +6,22 @@ import numpy as np
 
 from elastream import rules
 from elastream.simulator.compiled import compiled
-from elastream.simulator.state import FOUND_LB, FOUND_MOST, LENGTH, LOOKED_S, TIMES, UNEVEN, Floats, Ints
+from elastream.simulator.state import FOUND_LB, FOUND_MOST, LENGTH, LOOKED_S, LOOKS_S, TIMES, UNEVEN, Floats, Ints
 
 out_of_range = compiled(rules.out_of_range)
 
 
 @compiled
-def is_uneven(redirect: Floats, queued: Ints, now_s: float) -> bool:
-    """True while tuples go by load. `redirect` is an operator's row, `queued` what waits in its active lanes."""
+def is_uneven(redirect: Floats, queued: Ints, now_s: float, one_by_one: bool) -> bool:
+    """True while tuples go by load. `redirect` is an operator's row, `queued` what waits in its active lanes.
+
+    `one_by_one`: tuples for a full lane go elsewhere by themselves, so that only the balance counts here (Dr-Stream,
+    algorithm 3, steps 17 to 28).
+    """
     length = redirect[LENGTH]
     if length <= 0.0 or len(queued) < 2:
         return False
-    if now_s - redirect[LOOKED_S] < rules.REDIRECT_S:
+    if now_s - redirect[LOOKED_S] < redirect[LOOKS_S]:
         return bool(redirect[UNEVEN] > 0.0)
     redirect[LOOKED_S] = now_s
     mean, most, away = 0.0, 0, 0.0
@@ -27,7 +31,7 @@ def is_uneven(redirect: Floats, queued: Ints, now_s: float) -> bool:
     for lane in range(len(queued)):
         away += abs(queued[lane] - mean) / len(queued)
     lb, fullest = away / length, most / length
-    uneven = out_of_range(lb, fullest)
+    uneven = out_of_range(lb, 0.0 if one_by_one else fullest, redirect[UNEVEN] > 0.0 and redirect[LOOKS_S] > 0.0)
     if uneven and redirect[UNEVEN] == 0.0:
         redirect[TIMES] += 1.0
         redirect[FOUND_LB], redirect[FOUND_MOST] = lb, fullest

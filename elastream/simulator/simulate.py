@@ -6,12 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from elastream.control import ControlLoop, Guards, JournalEntry, Policy, interval_of
+from elastream.control.fleet_sample import fleet_sample
+from elastream.control.health import health_sample
 from elastream.control.load import load_sample
 from elastream.control.remarks import other_remarks
 from elastream.scoring import Events, Record, Rescale, Sample
 from elastream.simulator.cluster import Cluster
 from elastream.simulator.containers import Containers
 from elastream.simulator.fidelity import Fidelity, System
+from elastream.simulator.memory import Memory
 from elastream.simulator.model import Model
 from elastream.simulator.plant import Counted, SimulatedPlant, latencies_of
 from elastream.simulator.state import LONGEST_WAIT_S, NOW, TICKS, Limits
@@ -64,7 +67,7 @@ def simulate(
         failures=cluster.failures,
         state=cluster.state,
     )
-    plant = SimulatedPlant(model, flow, td_s=td_s)
+    memory, plant = Memory(flow, cluster.tuple_kb), SimulatedPlant(model, flow, td_s=td_s)
     loop = ControlLoop(plant, policy, td_s=td_s, guards=guards, journal=None, clock=plant.clock, patience_s=NO_HURRY_S)
     writer = Writer(plant, policy.name, td_s)
 
@@ -79,6 +82,7 @@ def simulate(
     next_sample_s, next_look_s = sample_s, td_s
     while not flow.over and plant.clock() < seconds:
         flow.advance(min(next_sample_s, next_look_s, seconds))
+        memory.look()
         if plant.clock() >= next_sample_s or flow.over or plant.clock() >= seconds:
             writer.sample()
             next_sample_s = plant.clock() + sample_s
@@ -86,6 +90,7 @@ def simulate(
             loop.step()
             next_look_s = plant.clock() + td_s
             on_progress(plant.clock())
+    writer.record.crashes = [(crash.t_s, f"machine {crash.machine}: out of memory") for crash in memory.crashes]
     return Simulated(writer.record, writer.events(), int(flow.moving.clock[TICKS]))
 
 
@@ -170,6 +175,10 @@ class Writer:
         sample = load_sample(t_s, observation)
         if sample is not None:
             record.loads.append(sample)
+        fleet = fleet_sample(t_s, entry)
+        if fleet is not None:
+            record.fleet.append(fleet)
+        record.healths.append(health_sample(t_s, observation))
         record.state_moves.extend({"t_s": t_s, **vars(moved)} for moved in observation.state_moves)
         if entry.error:
             record.remarks.append((t_s, "error", entry.error))
@@ -182,6 +191,8 @@ class Writer:
                 record.rescales.append(Rescale(t_s, decision.operator, decision.before, decision.after, decision.words))
             if decision.asked != decision.before:
                 record.remarks.append((t_s, "rescale" if decision.rescales else "veto", said))
+        if entry.proposal is not None and entry.proposal.search is not None:
+            record.searches.append({"t_s": t_s, **vars(entry.proposal.search)})
         for kind, said in other_remarks(entry):
             record.remarks.append((t_s, kind, said))
         if any(decision.rescales for decision in entry.decisions):

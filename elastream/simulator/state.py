@@ -13,9 +13,9 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-EVEN, WEIGHTED, BUSY, SHORTEST, EVERY, REDIRECTED = range(6)
+EVEN, WEIGHTED, BUSY, SHORTEST, EVERY, REDIRECTED, MERGED = range(7)
 """How an operator's tuples are shared out: evenly, by the weights of lanes, to the lane that was least busy, to the one with
-least in front of it, to every lane, to the lanes with most room while the load is out of range."""
+least in front of it, to every lane, to the lanes with most room while the load is out of range and evenly or by weights else."""
 
 LEAST_S = 1e-4
 GROWTH = 1.1
@@ -29,7 +29,11 @@ class Fixed(NamedTuple):
     first: Ints
     """Where each operator's lanes begin; one more at the end."""
     service_s: Floats
-    """Mean service time of a tuple, of an operator on a node of speed 1."""
+    """Mean service time of a tuple, of an operator with one replica on a node of speed 1."""
+    bend: Floats
+    """How much longer it takes for each replica more, in parts of it."""
+    limit_s: Floats
+    """Seconds between two tuples that all replicas together serve at least; 0: no limit."""
     cpu: Floats
     """The share of the service that needs a core; the rest is waiting."""
     spread: Floats
@@ -123,7 +127,7 @@ class Moving(NamedTuple):
 NOW, TICKS, WAIT_SUM_S, LONGEST_WAIT_S, OVER = range(5)
 CLOCKS = 5
 
-LENGTH, LOOKED_S, UNEVEN, TIMES, FOUND_LB, FOUND_MOST = range(6)
+LENGTH, LOOKED_S, UNEVEN, TIMES, FOUND_LB, FOUND_MOST, LOOKS_S = range(7)
 """In `Moving.redirect`: tuples that count as a full queue, when the load was looked at last, whether it is out of range, how
-often that began, and the load balance and the fullest lane that were found then."""
-REDIRECTS = 6
+often that began, the load balance and the fullest lane that were found then, and the time between two looks."""
+REDIRECTS = 7

@@ -67,6 +67,8 @@ def _step(
     count_lost(fixed, moving)
     for operator in range(operators):
         done = 0
+        each_s = fixed.service_s[operator] * (1.0 + fixed.bend[operator] * (moving.active[operator] - 1))
+        limit_s = fixed.limit_s[operator] * moving.active[operator]
         late = too_old(fixed, limits, moving, operator) if limits.t_out_s else 0.0
         for lane in range(fixed.first[operator], fixed.first[operator + 1]):
             old = round(moving.queued[lane] * late)
@@ -83,7 +85,7 @@ def _step(
                 continue
             crowd = max(0.0, busy[node] - fixed.node_cores[node])
             slower = max(1.0, demand[node] / fixed.node_cores[node]) * (1.0 + system.crowding * crowd)
-            mean_s = fixed.service_s[operator] * slower / fixed.node_speed[node]
+            mean_s = max(each_s * slower / fixed.node_speed[node], limit_s)
             most = max(0, int(credit_s / mean_s))
             takes = min(moving.queued[lane], most)
             took_s = takes * mean_s

@@ -21,6 +21,8 @@ from elastream.simulator.state import (
     LEAST_S,
     LENGTH,
     LONGEST_WAIT_S,
+    LOOKS_S,
+    MERGED,
     NOW,
     REDIRECTED,
     SHORTEST,
@@ -146,9 +148,16 @@ class Tuples(Fidelity):
         kind = int(fixed.routing[target])
         if kind == EVERY:
             return list(range(first, first + active))
-        if kind == WEIGHTED:
+        redirect, queued = moving.redirect[target], moving.queued[first : first + active]
+        one_by_one = kind == MERGED and redirect[LOOKS_S] == 0.0
+        if kind in (REDIRECTED, MERGED) and is_uneven(redirect, queued, moving.clock[NOW], one_by_one):
+            return [first + self._roomy(queued, float(redirect[LENGTH]))]
+        if kind in (WEIGHTED, MERGED):
             ends = np.cumsum(moving.weight[first : int(fixed.first[target + 1])])
-            return [first + int(np.searchsorted(ends, self._random.random() * ends[-1], side="right"))]
+            lane = first + int(np.searchsorted(ends, self._random.random() * ends[-1], side="right"))
+            if one_by_one and moving.queued[lane] >= redirect[LENGTH]:
+                lane = first + self._roomy(queued, float(redirect[LENGTH]))
+            return [lane]
         if kind == SHORTEST:
             return [first + int(np.argmin(moving.queued[first : first + active]))]
         if kind == BUSY:
@@ -156,10 +165,6 @@ class Tuples(Fidelity):
             if moving.busy_before[first + least] < 1.0:
                 moving.busy_before[first + least] += self.costs[target]
                 return [first + least]
-        if kind == REDIRECTED and is_uneven(
-            moving.redirect[target], moving.queued[first : first + active], moving.clock[NOW]
-        ):
-            return [first + self._roomy(moving.queued[first : first + active], float(moving.redirect[target, LENGTH]))]
         self._turn_of[target] += 1
         return [first + self._turn_of[target] % active]
 
@@ -193,7 +198,11 @@ class Tuples(Fidelity):
     def service_s(self, operator: int, lane: int) -> float:
         """How long one tuple takes, by a lognormal distribution."""
         fixed = self.model.fixed
-        mean_s = float(fixed.service_s[operator] / fixed.node_speed[self.moving.node[lane]])
+        replicas = float(self.moving.active[operator])
+        each_s = float(fixed.service_s[operator]) * (1.0 + float(fixed.bend[operator]) * (replicas - 1))
+        mean_s = max(
+            each_s / float(fixed.node_speed[self.moving.node[lane]]), float(fixed.limit_s[operator]) * replicas
+        )
         spread = float(fixed.spread[operator])
         if not spread:
             return mean_s

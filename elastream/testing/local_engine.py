@@ -9,6 +9,7 @@ from elastream.engine.clock import VirtualClock
 from elastream.engine.handle import RunHandle
 from elastream.engine.hosts.inline_hosts import InlineHosts
 from elastream.engine.hosts.local_hosts import LocalHosts
+from elastream.fleet.machines import FixedMachines, Machines
 from elastream.lanes.store import Store
 from elastream.topology import Graph, Topology
 
@@ -24,20 +25,22 @@ class LocalEngine:
     hosts: int = 2
     processes: bool = False
     virtual: bool = False
+    machines: Machines | None = None
+    """Those on which hosts are; None: one with room for `hosts`."""
 
     def run(self, topology: Topology | Graph, base: str | None = None, **how: Any) -> RunHandle:
-        """Like `elastream.run`: `settings`, `policy`, `td_s`, `guards`, `benchmark_s`, `discard` and `models` are as there."""
+        """Like `elastream.run`: what decides and how, from `settings` to the targets, is as there."""
         graph = topology.build() if isinstance(topology, Topology) else topology
         store = Store(base or tempfile.mkdtemp(prefix="elastream-"))
         clock = VirtualClock() if self.virtual else None
-        hosts = InlineHosts(self.hosts, clock) if clock else LocalHosts(self.hosts, processes=self.processes)
+        hosts = InlineHosts(clock) if clock else LocalHosts(processes=self.processes)
         made = assemble(
             graph,
             store,
             Plan(**how),
             hosts,
             hosts.start,
-            wanted_hosts=self.hosts,
+            machines=self.machines or FixedMachines(lambda: self.hosts),
             slots=lambda: self.hosts,
             clock=clock,
         )

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from elastream.control import Decision, Move, Observation, Restart
+from elastream.control import Decision, LevelDecision, Move, Observation, Restart
+from elastream.fleet import Level
 
 
 class ScriptedPlant:
@@ -21,19 +22,26 @@ class ScriptedPlant:
         self.restarts: list[Restart] = []
         """How each of them was to be applied."""
         self.moves: list[tuple[Move, ...]] = []
+        self.levels: list[tuple[LevelDecision, ...]] = []
+        self._planned: dict[Level, int] = {}
 
     def observe(self) -> Observation:
         seen = next(self._script, self._last)
         assert seen is not None, "a script needs at least one observation"
         self._last = seen
         operators = {n: replace(o, replicas=self._sizes.get(n, o.replicas)) for n, o in seen.operators.items()}
-        return replace(seen, operators=operators, ended_s=self._clock())
+        fleet = tuple(replace(state, planned=self._planned.get(state.level, state.planned)) for state in seen.fleet)
+        return replace(seen, operators=operators, fleet=fleet, ended_s=self._clock())
 
     def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:
         self.applied.append(decisions)
         self.restarts.append(restart)
         self._sizes |= {decision.operator: decision.after for decision in decisions}
         return 0.0 if restart is Restart.NO else self._restart_s
+
+    def set_levels(self, decisions: tuple[LevelDecision, ...]) -> None:
+        self.levels.append(decisions)
+        self._planned |= {decision.level: decision.after for decision in decisions}
 
     def place(self, moves: tuple[Move, ...]) -> None:
         self.moves.append(moves)

@@ -212,8 +212,8 @@ def _keyed(graph: Graph, operator: Operator) -> None:
                 f"{here}: has timers, and a sink chained to it would not see the same rows again; remove chain=True"
             )
     if state.merge is not None:
-        if operator.kind is not Kind.KEYED or not callable(state.merge):
-            raise TopologyError(f"{here}: merge is a function of an operator whose function takes one key; use keyed")
+        if not callable(state.merge):
+            raise TopologyError(f"{here}: merge must be a function, got {state.merge!r}")
         if any(edge.grouping.kind != "redirection" for edge in graph.edges_into(operator.name)):
             raise TopologyError(
                 f"{here}: merge is for keys that are split by load; add grouping=groupings.redirection{state.key}"

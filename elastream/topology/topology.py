@@ -105,7 +105,8 @@ class Topology:
         """`function(batch, state) -> (batch, state)`, all `pyarrow.RecordBatch`: tuples of many keys, and a row for each key.
 
         The state has the columns of the key and of the state. Rows that are given back are kept; one whose state is all null
-        is forgotten, and a key that is not given back stays as it was.
+        is forgotten, and a key that is not given back stays as it was. `merge`, as for `keyed`, is here
+        `merge(parts, state) -> (batch, state)`: parts have the columns of the state, and a key may have several.
         """
         return self._add_keyed(name, Kind.KEYED_BATCH, function, how)
 

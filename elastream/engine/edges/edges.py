@@ -79,14 +79,14 @@ class SparkEdges:
         """What was given and did not come back is given again, as it was."""
         for sink in self._sinks:
             sink.given = [given for lane, given in self._state.given.items() if lane.operator == sink.name]
-        outstanding = [given for lane, given in self._state.given.items() if lane.operator in self._frames]
+        outstanding = self._outstanding()
         self._offered = bool(outstanding)
         if self._frames:
             self._leave_offer(outstanding)
 
     def reopen(self) -> None:
         """The query is to be started again within a run: the same is offered, and what it took last can be read again."""
-        self._leave_offer([given for lane, given in self._state.given.items() if lane.operator in self._frames])
+        self._leave_offer(self._outstanding())
 
     # -- the tick's thread
 
@@ -152,9 +152,13 @@ class SparkEdges:
         return EdgeRouting(self._state.entry, wall_s, Routing(), 0, discard=True)
 
     def batch_ended(self, *, offer_read: bool) -> None:
-        """A batch of the query is in the ledger."""
+        """A batch of the query is in the ledger.
+
+        Spark asks for the news of each operator by itself, and may have read only some of an offer that came in between. The
+        others read theirs in the next batch, and until then nothing else is offered.
+        """
         self._batch_entry = None
-        if offer_read:
+        if offer_read and not self._outstanding():
             self._offered = self._flushing = False
             self._next_offer = None
 
@@ -184,6 +188,10 @@ class SparkEdges:
         self._done.put(batch)
 
     # -- inside
+
+    def _outstanding(self) -> list[Given]:
+        """Given to dataframe operators, and not read yet."""
+        return [given for lane, given in self._state.given.items() if lane.operator in self._frames]
 
     def _sink_given(self, sink: _SinkState, now: float, wall_s: float) -> list[Given]:
         """All that waits for a sink, when its time has come: when it has collected for long, or half a queue, or the end is near."""

@@ -141,7 +141,7 @@ class EdgeQuery:
                 self._check_checkpoint(query)
                 self._run(batch, number, query, life)
             except BaseException as error:
-                if not self._edges.paused and life.phase is not Phase.OVER:
+                if self._matters(life):
                     life.fail(self._shown(error))
                 raise
 
@@ -239,8 +239,12 @@ class EdgeQuery:
                     self._note_ends(life)
         except Exception as raised:
             error = raised
-        if self._query is query and not self._edges.paused and life.phase is not Phase.OVER:
+        if self._query is query and self._matters(life):
             life.fail(self._shown(error or RunFailed("Spark has ended the query")))
+
+    def _matters(self, life: RunLife) -> bool:
+        """True when the end of a batch or of the query is the end of the run: not when somebody has asked for it."""
+        return not self._edges.paused and life.phase not in (Phase.STOPPING, Phase.OVER)
 
     def _shown(self, error: BaseException) -> ElastreamError:
         """An error as the user may see it: in our words, without secrets."""

@@ -1,8 +1,8 @@
 """Hosts in the tick's own thread, in virtual time: works are done when the tick waits, and waiting takes no time."""
 
 from elastream.engine.clock import VirtualClock
-from elastream.engine.hosts.link import Event, HostCame, HostSaid
-from elastream.engine.messages import Receipt, Routing, ToHost, Work, Works
+from elastream.engine.hosts.link import Event, HostCame, HostSaid, HostUses, HostWent
+from elastream.engine.messages import Chairs, Receipt, Routing, ToHost, Usage, Work, Works
 from elastream.engine.worker.context import WorkerContext, make_context
 from elastream.engine.worker.program import Program
 from elastream.engine.worker.run_work import run_work
@@ -12,29 +12,41 @@ from elastream.lanes.store import Store
 class InlineHosts:
     """For tests: nothing happens at the same time, so the same run happens again. Works take no virtual time."""
 
-    def __init__(self, count: int, clock: VirtualClock) -> None:
-        self._count = count
+    def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
-        self._contexts: list[WorkerContext] = []
+        self._program: Program | None = None
+        self._contexts: dict[int, WorkerContext] = {}
+        self._incarnations: dict[int, str] = {}
+        self._came = 0
         self._events: list[Event] = []
         self._works: list[tuple[int, Work]] = []
         self._routing = Routing()
 
     def start(self, program: Program) -> None:
-        store = Store(program.base)
-        for number in range(self._count):
-            incarnation = f"inline{number}"
-            context = make_context(program, store, incarnation, cached=True)
+        self._program = program
+
+    def keep(self, host: int) -> None:
+        if host not in self._contexts:
+            assert self._program is not None
+            self._came += 1
+            incarnation = self._incarnations[host] = f"inline{self._came}"
+            context = make_context(self._program, Store(self._program.base), incarnation, cached=True)
             context.wall_s = self._clock.wall_s
-            self._contexts.append(context)
-            self._events.append(HostCame(number, incarnation, 0, "here", "here"))
+            self._contexts[host] = context
+            self._events.append(HostCame(host, incarnation, 0, "here", "here"))
+
+    def end(self, host: int) -> None:
+        context = self._contexts.pop(host, None)
+        if context is not None:
+            context.close()
+            self._events.append(HostWent(host, self._incarnations[host]))
 
     def poll(self, timeout_s: float) -> list[Event]:
         works, self._works = self._works, []
         for number, work in works:
             context = self._contexts[number]
             receipt = self._do(context, work)
-            self._events.append(HostSaid(number, f"inline{number}", [receipt], context.writer.ended()))
+            self._events.append(HostSaid(number, self._incarnations[number], [receipt], context.writer.ended()))
         if not self._events:
             self._clock.sleep(timeout_s)
         events, self._events = self._events, []
@@ -48,12 +60,15 @@ class InlineHosts:
             self._works += [(host, work) for work in message.works]
         elif isinstance(message, Routing):
             self._routing = message
+        elif isinstance(message, Chairs):
+            usage = Usage(0, 0.0, 0.0, message.seats)
+            self._events.append(HostUses(host, self._incarnations[host], usage))
 
     def replace(self, host: int) -> None:
         """Nothing hangs: works are done one after another."""
 
     def close(self) -> None:
-        for context in self._contexts:
+        for context in self._contexts.values():
             context.close()
 
     def _do(self, context: WorkerContext, work: Work) -> Receipt:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from elastream.engine.messages import Receipt, ToHost
+from elastream.engine.messages import Receipt, ToHost, Usage
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,7 @@ class HostCame:
     pid: int
     machine: str
     executor: str
+    """Spark's name of it."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,22 @@ class HostSaid:
 
 
 @dataclass(frozen=True)
+class HostUses:
+    """What a host and its machine use."""
+
+    host: int
+    incarnation: str
+    usage: Usage
+
+
+@dataclass(frozen=True)
 class HostsFailed:
     """No host can be had, or one is not what it should be."""
 
     reason: str
 
 
-Event = HostCame | HostWent | HostSaid | HostsFailed
+Event = HostCame | HostWent | HostSaid | HostUses | HostsFailed
 
 
 class HostLink(Protocol):
@@ -58,6 +68,14 @@ class HostLink(Protocol):
         ...
 
     def send(self, host: int, message: ToHost) -> None: ...
+
+    def keep(self, host: int) -> None:
+        """Have a host of this number from now on: start it, and start it again when it ends."""
+        ...
+
+    def end(self, host: int) -> None:
+        """Have none of this number any more."""
+        ...
 
     def replace(self, host: int) -> None:
         """End this host, hanging as it may be; another one takes its place and its number."""

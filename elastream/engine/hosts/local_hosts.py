@@ -15,11 +15,12 @@ from elastream.lanes.store import Store
 
 
 class LocalHosts:
-    """Keeps `count` hosts: one that ends is started again, as Spark would."""
+    """Keeps hosts: one that ends is started again, as Spark would."""
 
-    def __init__(self, count: int, *, processes: bool = False) -> None:
+    def __init__(self, *, processes: bool = False) -> None:
         self._server = HostServer()
-        self._count = count
+        self._kept: dict[int, threading.Event] = {}
+        """Hosts that shall be there; each event is set when that is over."""
         self._as_processes = processes
         self._closed = threading.Event()
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -27,9 +28,18 @@ class LocalHosts:
 
     def start(self, program: Program) -> None:
         self._program = program
-        for number in range(self._count):
+
+    def keep(self, host: int) -> None:
+        if host not in self._kept:
+            over = self._kept[host] = threading.Event()
             target = self._keep_process if self._as_processes else self._keep_thread
-            threading.Thread(target=target, args=(number,), name=f"elastream-host-{number}", daemon=True).start()
+            threading.Thread(target=target, args=(host, over), name=f"elastream-host-{host}", daemon=True).start()
+
+    def end(self, host: int) -> None:
+        over = self._kept.pop(host, None)
+        if over is not None:
+            over.set()
+            self._server.drop(host)
 
     def poll(self, timeout_s: float) -> list[Event]:
         return self._server.poll(timeout_s)
@@ -55,16 +65,16 @@ class LocalHosts:
                 process.kill()
                 process.wait()
 
-    def _keep_thread(self, number: int) -> None:
+    def _keep_thread(self, number: int, over: threading.Event) -> None:
         assert self._program is not None
         store = Store(self._program.base)
-        while not self._closed.is_set():
+        while not self._closed.is_set() and not over.is_set():
             serve_as_host(number, *self._server.whereabouts, self._program, store, abandon=lambda: None)
 
-    def _keep_process(self, number: int) -> None:
+    def _keep_process(self, number: int, over: threading.Event) -> None:
         assert self._program is not None
         words = msgspec.msgpack.encode((number, *self._server.whereabouts, self._program.to_bytes()))
-        while not self._closed.is_set():
+        while not self._closed.is_set() and not over.is_set():
             process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE)
             self.processes[number] = process
             process.communicate(words)

@@ -14,8 +14,8 @@ from collections import deque
 import msgspec
 
 from elastream.engine import messages, wire
-from elastream.engine.hosts.link import Event, HostCame, HostSaid, HostsFailed, HostWent
-from elastream.engine.messages import Ready, Receipts, ToHost
+from elastream.engine.hosts.link import Event, HostCame, HostSaid, HostsFailed, HostUses, HostWent
+from elastream.engine.messages import Ready, Receipts, ToHost, Usage
 
 log = logging.getLogger("elastream.hosts")
 
@@ -130,6 +130,8 @@ class HostServer:
                 message = messages.decode_to_driver(frame)
                 if isinstance(message, Receipts):
                     events.append(HostSaid(ready.host, ready.incarnation, message.receipts, message.ended))
+                elif isinstance(message, Usage):
+                    events.append(HostUses(ready.host, ready.incarnation, message))
         except (msgspec.DecodeError, wire.NotOurs) as error:
             log.warning("host %d sent what no host sends: %s; it is replaced", ready.host, error)
             self._gone(connection, events)

@@ -1,7 +1,6 @@
 """Hosts on Spark: each is a job of one long task, as Spark Streaming's receivers were. Spark places it, and restarts it.
 
-How many there are follows the slots of the executors: some stay free for the jobs of the edges. A thread per host waits for
-its job, and starts another one when it ends; one more looks at the slots now and then.
+A thread per host waits for its job, and starts another one when it ends. How many there shall be is the fleet's to say.
 """
 
 import contextlib
@@ -9,11 +8,8 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from elastream.engine.hosts.link import Event, HostCame, HostsFailed
@@ -26,11 +22,11 @@ from elastream.engine.worker.program import Program, load_program
 
 log = logging.getLogger("elastream.hosts")
 
-LOOK_S = 1.0
-"""Between two looks at the slots of a cluster."""
-
 LIVED_S = 10.0
 """A host that lived this long is started again at once."""
+
+END_S = 1.0
+"""How long the task of a host that is not needed any more may take to end by itself."""
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
 
@@ -47,14 +43,12 @@ class _Job:
 
 
 class SparkHosts:
-    """Keeps as many hosts as there is room for. `wanted` says how many that is now."""
+    """Keeps the hosts that it is told to."""
 
-    def __init__(self, spark: SparkSession, wanted: Callable[[], int], bind: str) -> None:
+    def __init__(self, spark: SparkSession, bind: str) -> None:
         self._spark = spark
-        self._wanted = wanted
         self._server = HostServer(bind)
         self._jobs: dict[int, _Job] = {}
-        self._lock = threading.Lock()
         self._closed = threading.Event()
         self._came: set[int] = set()
         """Hosts that have come since their job was started last."""
@@ -64,8 +58,6 @@ class SparkHosts:
 
     def start(self, program: Program) -> None:
         self._program = program.to_bytes()
-        self._follow()
-        threading.Thread(target=self._look, name="elastream-slots", daemon=True).start()
 
     # -- as the tick sees it
 
@@ -81,6 +73,21 @@ class SparkHosts:
 
     def wake(self) -> None:
         self._server.wake()
+
+    def keep(self, host: int) -> None:
+        if host not in self._jobs:
+            job = self._jobs[host] = _Job(f"{self._name}-{host}-{uuid.uuid4().hex[:4]}")
+            job.thread = threading.Thread(
+                target=self._keep, args=(host, job), name=f"elastream-host-{host}", daemon=True
+            )
+            job.thread.start()
+
+    def end(self, host: int) -> None:
+        job = self._jobs.pop(host, None)
+        if job is not None:
+            job.ended.set()
+            self._server.drop(host)
+            threading.Thread(target=self._cancel_later, args=(job,), daemon=True).start()
 
     def replace(self, host: int) -> None:
         self._server.drop(host)
@@ -105,28 +112,6 @@ class SparkHosts:
             self._cancel(job)
 
     # -- threads
-
-    def _look(self) -> None:
-        while not self._closed.wait(LOOK_S):
-            with contextlib.suppress(PySparkException, Py4JError):
-                self._follow()
-
-    def _follow(self) -> None:
-        """As many jobs as there is room for: new ones with the lowest free numbers, too many are ended from the highest on."""
-        wanted = self._wanted()
-        with self._lock:
-            for number in range(wanted):
-                if number not in self._jobs:
-                    job = self._jobs[number] = _Job(f"{self._name}-{number}")
-                    job.thread = threading.Thread(
-                        target=self._keep, args=(number, job), name=f"elastream-host-{number}", daemon=True
-                    )
-                    job.thread.start()
-            for number in [number for number in self._jobs if number >= wanted]:
-                job = self._jobs.pop(number)
-                job.ended.set()
-                self._server.drop(number)
-                threading.Thread(target=self._cancel, args=(job,), daemon=True).start()
 
     def _keep(self, number: int, job: _Job) -> None:
         """Run the job, again and again, for as long as it is wanted."""
@@ -160,6 +145,13 @@ class SparkHosts:
     def _fail(self, reason: str) -> None:
         self._failed.append(HostsFailed(reason))
         self._server.wake()
+
+    def _cancel_later(self, job: _Job) -> None:
+        """Its task ends when its connection does; one that waits for a slot, or hangs, is ended by Spark."""
+        assert job.thread is not None
+        job.thread.join(END_S)
+        if job.thread.is_alive():
+            self._cancel(job)
 
     def _cancel(self, job: _Job) -> None:
         with contextlib.suppress(Exception):

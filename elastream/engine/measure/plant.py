@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
-from elastream.control import Decision, Move, Observation, Restart
+from elastream.control import Decision, LevelDecision, Move, Observation, Restart
+from elastream.control.containers import set_levels
 from elastream.engine.measure.observer import RunObserver
+from elastream.fleet import Fleet
 
 
 class EnginePlant:
@@ -16,6 +18,7 @@ class EnginePlant:
         place: Callable[[tuple[Move, ...]], object],
         stand_still: Callable[[float, bool], object],
         restart_s: float,
+        fleet: Fleet | None = None,
     ) -> None:
         """`stand_still(seconds, loses)` gives out no work for so long, and drops what waits if it loses."""
         self._observer = observer
@@ -23,6 +26,7 @@ class EnginePlant:
         self._place = place
         self._stand_still = stand_still
         self._restart_s = restart_s
+        self._fleet = fleet
 
     def observe(self) -> Observation:
         return self._observer.end_interval()
@@ -37,3 +41,7 @@ class EnginePlant:
 
     def place(self, moves: tuple[Move, ...]) -> None:
         self._place(moves)
+
+    def set_levels(self, decisions: tuple[LevelDecision, ...]) -> None:
+        if self._fleet is not None:
+            set_levels(self._fleet, decisions)

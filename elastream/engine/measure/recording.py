@@ -5,6 +5,8 @@ import threading
 import time
 
 from elastream.control import JournalEntry
+from elastream.control.fleet_sample import fleet_sample
+from elastream.control.health import health_sample
 from elastream.control.load import load_sample
 from elastream.control.remarks import other_remarks
 from elastream.engine.handle import RunHandle
@@ -137,6 +139,10 @@ class Recorder:
         sample = load_sample(t_s, observation)
         if sample is not None:
             self.record.loads.append(sample)
+        fleet = fleet_sample(t_s, entry)
+        if fleet is not None:
+            self.record.fleet.append(fleet)
+        self.record.healths.append(health_sample(t_s, observation))
         if entry.error:
             self.record.remarks.append((t_s, "error", entry.error))
         if entry.warning:
@@ -148,6 +154,8 @@ class Recorder:
             said = f"{decision.operator}: {decision.before} -> {decision.after}  {decision.words}"
             if decision.asked != decision.before:
                 self.record.remarks.append((t_s, "rescale" if decision.rescales else "veto", said))
+        if entry.proposal is not None and entry.proposal.search is not None:
+            self.record.searches.append({"t_s": t_s, **vars(entry.proposal.search)})
         for kind, said in other_remarks(entry):
             self.record.remarks.append((t_s, kind, said))
 

@@ -3,10 +3,13 @@
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from elastream.control import HostObservation, Observation, OperatorObservation, ReplicaObservation
 from elastream.control.observation import Role
+from elastream.engine.messages import Usage
 from elastream.engine.tick.ports import Tick
+from elastream.fleet import LevelState
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.segments import LaneId
 from elastream.lanes.state import LedgerState
@@ -25,6 +28,13 @@ FINE_S, COARSE_S = 2.0, 1.0
 _NOTHING: Counter[str] = Counter()
 
 
+class HostScene(NamedTuple):
+    """A host: where it is, and what it said last of itself and its machine."""
+
+    machine: str
+    usage: Usage | None = None
+
+
 @dataclass(frozen=True)
 class Scene:
     """What an observation needs besides the ticks: how things are at its end."""
@@ -39,12 +49,12 @@ class Scene:
     """Per operator, True when its replicas wait more than they compute."""
     lag: dict[str, dict[str, int]] = field(default_factory=dict)
     """Per source and part of it, where a source knows its parts, the tuples that are there and not read yet."""
-    machines: dict[int, str] = field(default_factory=dict)
-    """Per host, where it is."""
+    hosts: dict[int, HostScene] = field(default_factory=dict)
     homes: Callable[[LaneId], int | None] = lambda lane: None
     """The host of a lane."""
     length: Callable[[float], float] = lambda service_s: 0.0
     """From seconds per tuple to the tuples in front of a replica that count as a full queue."""
+    fleet: tuple[LevelState, ...] = ()
 
 
 @dataclass
@@ -142,6 +152,7 @@ class Totals:
             latency_p95_s=self.latencies.percentile_s(0.95),
             operators=operators,
             hosts=self._hosts(scene, seconds),
+            fleet=scene.fleet,
         )
 
     def _hosts(self, scene: Scene, seconds: float) -> tuple[HostObservation, ...]:
@@ -151,8 +162,18 @@ class Totals:
             home = scene.homes(lane)
             cpu_s[home] = cpu_s.get(home, 0.0) + totals.cpu_s
         return tuple(
-            HostObservation(host, machine, 1.0, cpu_s.get(host, 0.0) / seconds if seconds else 0.0)
-            for host, machine in sorted(scene.machines.items())
+            HostObservation(
+                host,
+                found.machine,
+                1.0,
+                cpu_s.get(host, 0.0) / seconds if seconds else 0.0,
+                *(
+                    (found.usage.memory_bytes, found.usage.machine_cpu, found.usage.machine_memory)
+                    if found.usage
+                    else ()
+                ),
+            )
+            for host, found in sorted(scene.hosts.items())
         )
 
     def _operator(self, operator: Operator, found: list[LaneId], scene: Scene) -> OperatorObservation:

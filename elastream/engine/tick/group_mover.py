@@ -132,17 +132,25 @@ class GroupMover:
         return moved, filled
 
     def spread(self, now: float) -> None:
-        """Lanes that remember something follow when a host has come: one at a time, until all hosts have as many."""
+        """Lanes that remember something follow when a host has come or shall go: one at a time, until all have as many."""
         for operator in self._keeper.operators:
             lanes = [LaneId(operator, number) for number in set(self._state.owners[operator])]
             homes = {lane: home for lane in lanes if (home := self._roster.home(lane)) is not None}
-            if len(homes) < len(lanes) or any(map(self.transfers.gives, lanes)) or operator in self._wanted:
+            if any(map(self.transfers.gives, lanes)) or operator in self._wanted:
+                continue
+            leaving = next((lane for lane, home in homes.items() if self._roster.hosts[home].leaving), None)
+            if leaving is not None:
+                staying = self._roster.emptiest(operator)
+                if staying is not None:
+                    self._send_home(leaving, homes[leaving], staying)
+                continue
+            if len(homes) < len(lanes):
                 continue
             pinned = next((lane for lane in lanes if self._roster.pins.get(lane, homes[lane]) != homes[lane]), None)
             if pinned is not None:
                 self._send_home(pinned, homes[pinned], self._roster.pins[pinned])
                 continue
-            counts = {host: 0 for host, seats in self._roster.hosts.items() if not seats.alone}
+            counts = {host: 0 for host, seats in self._roster.staying().items() if not seats.alone}
             for home in homes.values():
                 counts[home] = counts.get(home, 0) + 1
             fullest, emptiest = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)

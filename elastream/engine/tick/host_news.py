@@ -3,8 +3,9 @@
 import logging
 from typing import NamedTuple
 
-from elastream.engine.hosts.link import Event, HostCame, HostLink, HostSaid, HostWent
-from elastream.engine.messages import Receipt, Welcome
+from elastream import rules
+from elastream.engine.hosts.link import Event, HostCame, HostLink, HostSaid, HostUses, HostWent
+from elastream.engine.messages import Chairs, Receipt, Welcome
 from elastream.engine.tick.check_receipts import ReceiptCheck
 from elastream.engine.tick.life import Phase, RunLife
 from elastream.engine.tick.planner import Planner
@@ -67,6 +68,10 @@ class HostNews:
                 self._base.cleanup.host_came(event.incarnation)
                 self._hosts.send(event.host, Welcome(self._base.state.schemas))
                 self._hosts.send(event.host, self._planner.facts.routing())
+                if self._planner.roster.seats != rules.MOST_WAITING:
+                    self._hosts.send(event.host, Chairs(self._planner.roster.seats))
+            elif isinstance(event, HostUses):
+                self._planner.roster.uses(event.host, event.incarnation, event.usage)
             elif isinstance(event, HostWent):
                 self._host_went(event, said, now)
             else:
@@ -81,9 +86,11 @@ class HostNews:
                 seats = self._planner.roster.hosts.get(event.host)
                 if seats is not None:
                     seats.works.discard(known.id)
+        gone = self._planner.roster.hosts.get(event.host)
+        leaving = gone is not None and gone.leaving
         lost = self._planner.lost(event.host, now)
         self._transfers.host_went(event.host)
         self._base.cleanup.host_went(event.incarnation)
-        if self._life.phase is Phase.RUNNING:
+        if self._life.phase is Phase.RUNNING and not leaving:
             names = sorted({work.operator for work in lost if work.operator})
             log.warning("host %d is gone; %d works go back to %s", event.host, len(lost), ", ".join(names) or "nobody")

@@ -47,7 +47,6 @@ class TickLoop:
         life: RunLife,
         *,
         first_entry: Entry,
-        wanted_hosts: int,
         edges: Edges | None = None,
         time_for_s: float = 0.0,
     ) -> None:
@@ -61,7 +60,6 @@ class TickLoop:
         self._clock = clock
         self._life = life
         self._first_entry = first_entry
-        self._wanted_hosts = wanted_hosts
         self._edges = edges
         self._time_for_s = time_for_s
         self._outputs = tuple(first_entry.outputs or ())
@@ -135,7 +133,8 @@ class TickLoop:
         """Wait for hosts, time the operators, and let the replays begin."""
         started = self._clock.now()
         first_s: float | None = None
-        while len(self._planner.roster.hosts) < self._wanted_hosts:
+        self._turns.fleet.step()
+        while len(self._planner.roster.hosts) < self._turns.fleet.hosts:
             if self._life.phase is not Phase.STARTING:
                 return
             now = self._clock.now()

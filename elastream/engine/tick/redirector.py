@@ -63,6 +63,11 @@ class _Flow:
         self.busy_s[lane] = self.busy_s.get(lane, 0.0) + busy_s
         self.served[lane] = self.served.get(lane, 0.0) + tuples
 
+    def came_of(self, key: int) -> float:
+        """Tuples of a key that came, from those that were served: lanes that are behind serve fewer than come."""
+        served = sum(self.served.values())
+        return self.keys.get(key, 0.0) * (max(1.0, float(self.arrived.sum()) / served) if served else 1.0)
+
     def slowness(self, lanes: int) -> list[float]:
         """How long a tuple takes in each lane, against the mean of all; 1 where little is known."""
         times = [
@@ -132,8 +137,9 @@ class Redirector:
         if not self._loads.length(operator):
             return
         level = LevelLoad(tuple(self._loads.ratios(operator)))
-        on = rules.out_of_range(level.lb, level.most)
-        if on == (operator in self._loads.redirecting):
+        was_on = operator in self._loads.redirecting
+        on = rules.out_of_range(level.lb, level.most, was_on)
+        if on == was_on:
             return
         if on:
             self._loads.redirecting.add(operator)
@@ -219,13 +225,13 @@ class Redirector:
 
     def _weight(self, flow: _Flow, key: int, known: dict[int, list[int]]) -> float:
         """Tuples of a key that came lately. Of one that is not split its group tells: a lane that is behind serves fewer."""
-        return flow.keys[key] if key in known else max(flow.keys[key], float(flow.arrived[key % KEY_GROUPS]))
+        return flow.came_of(key) if key in known else max(flow.keys[key], float(flow.arrived[key % KEY_GROUPS]))
 
     def _unsplit(self, operator: str, flow: _Flow, level: LevelLoad, wall_s: float) -> bool:
         """Keys that are not heavy any more, or whose groups have come together in fewer lanes."""
         known, owners = self._splits.get(operator, {}), self._state.owners[operator]
         mean = float(flow.arrived.sum()) / max(1, len(level.ratios))
-        over = [key for key in known if flow.keys.get(key, 0.0) < UNSPLIT * mean]
+        over = [key for key in known if flow.came_of(key) < UNSPLIT * mean]
         crowded = [key for key, groups in known.items() if len({owners[group] for group in groups}) < len(groups)]
         for key in {*over, *crowded}:
             del known[key]

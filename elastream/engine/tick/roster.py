@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from elastream import rules
+from elastream.engine.messages import Usage
 from elastream.lanes.segments import LaneId
 
 
@@ -21,6 +22,17 @@ class Seats:
     works: set[int] = field(default_factory=set)
     alone: bool = False
     """True while it has a work that must have the host for itself."""
+    leaving: bool = False
+    """True when it is to be given back: it hands over what it has, and gets nothing new."""
+    waiting: int = rules.MOST_WAITING
+    """Works that may wait in it side by side: its seats."""
+    usage: Usage | None = None
+    """As it said last."""
+
+    @property
+    def has_seat(self) -> bool:
+        """True when one more work may wait in it."""
+        return len(self.works) - self.computing < self.waiting
 
 
 class Roster:
@@ -39,15 +51,50 @@ class Roster:
         """The host in which such a lane finds most of what it needs."""
         self.pins: dict[LaneId, int] = {}
         """Lanes that a policy has given a host: they stay there as long as it lives."""
+        self.seats = rules.MOST_WAITING
+        """Of every host."""
 
     def came(self, seats: Seats) -> None:
+        seats.waiting = self.seats
         self.hosts[seats.host] = seats
+
+    def uses(self, host: int, incarnation: str, usage: Usage) -> None:
+        seats = self.hosts.get(host)
+        if seats is not None and seats.incarnation == incarnation:
+            seats.usage = usage
+
+    def seat_all(self, seats: int) -> None:
+        """Have as many seats in every host."""
+        self.seats = seats
+        for host in self.hosts.values():
+            host.waiting = seats
 
     def went(self, host: int) -> Seats | None:
         for lane in [lane for lane, home in self._homes.items() if home == host]:
             self._leave(lane)
         self.pins = {lane: pin for lane, pin in self.pins.items() if pin != host}
         return self.hosts.pop(host, None)
+
+    def staying(self) -> dict[int, Seats]:
+        """The hosts that may be given something new; all of them, should every one be leaving."""
+        return {host: seats for host, seats in self.hosts.items() if not seats.leaving} or self.hosts
+
+    def leave(self, host: int) -> None:
+        """A host is to be given back. Lanes that remember nothing find another home; the others are moved with their state."""
+        if host in self.hosts:
+            self.hosts[host].leaving = True
+            self.pins = {lane: pin for lane, pin in self.pins.items() if pin != host}
+            for lane in [lane for lane, home in self._homes.items() if home == host]:
+                if lane.operator not in self.settlers:
+                    self._leave(lane)
+
+    def lanes_in(self, host: int) -> list[LaneId]:
+        return [lane for lane, home in self._homes.items() if home == host]
+
+    def emptiest(self, operator: str) -> int | None:
+        """The host that shall have one more lane of an operator; None while there is none that stays."""
+        staying = [host for host, seats in self.hosts.items() if not seats.leaving]
+        return min(staying, key=lambda host: self._crowd(operator, host), default=None)
 
     def home(self, lane: LaneId) -> int | None:
         return self._homes.get(lane)
@@ -57,14 +104,14 @@ class Roster:
         home = self.hosts.get(self._homes.get(lane, -1))
         if home is None and self.hosts:
             known = self.pins.get(lane, self.prefer(lane))
-            home = self.hosts[known] if known is not None else self._best(lane.operator)
+            home = self.hosts[known] if known in self.staying() else self._best(lane.operator)
             if home is not None:
                 self._moved(lane, home)
         return home
 
     def pin(self, lane: LaneId, host: int) -> None:
         """Have a lane live in a host. One that remembers something follows when its state is there."""
-        if host in self.hosts:
+        if host in self.hosts and not self.hosts[host].leaving:
             self.pins[lane] = host
             if lane.operator not in self.settlers or lane not in self._homes:
                 self._moved(lane, self.hosts[host])
@@ -76,14 +123,17 @@ class Roster:
     def seat(self, lane: LaneId, computes: bool) -> Seats | None:
         """The host that shall serve a lane now; None while all that could are busy."""
         home = self.hosts.get(self._homes.get(lane, -1))
-        if home is None or home.alone:
+        if home is None or home.alone or home.leaving:
             home = self._best(lane.operator)
             if home is None:
                 return None
         if not computes:
-            return self._moved(lane, home) if len(home.works) < rules.MOST_WAITING else None
+            if not home.has_seat and lane not in self.pins:
+                home = min(self.staying().values(), key=lambda seats: len(seats.works))
+            return self._moved(lane, home) if home.has_seat and not home.alone else None
         if home.computing and lane not in self.pins:
-            idle = next((seats for seats in self.hosts.values() if not seats.computing and not seats.alone), None)
+            staying = self.staying().values()
+            idle = next((seats for seats in staying if not seats.computing and not seats.alone), None)
             if idle is not None:
                 home = idle
         return self._moved(lane, home) if home.computing < rules.DEPTH else None
@@ -92,7 +142,7 @@ class Roster:
         """A host that has nothing to do and gets nothing else, for a work that must be alone; None until one is empty."""
         chosen = next((seats for seats in self.hosts.values() if seats.alone), None)
         if chosen is None:
-            chosen = min(self.hosts.values(), key=lambda seats: (len(seats.works), seats.host), default=None)
+            chosen = min(self.staying().values(), key=lambda seats: (len(seats.works), seats.host), default=None)
             if chosen is None:
                 return None
             chosen.alone = True
@@ -111,7 +161,7 @@ class Roster:
         home = self.settled(lane)
         if home is None or home.alone:
             return None
-        room = home.computing < rules.DEPTH if computes else len(home.works) < rules.MOST_WAITING
+        room = home.computing < rules.DEPTH if computes else home.has_seat
         return home if room else None
 
     def rejoin(self) -> None:
@@ -130,13 +180,14 @@ class Roster:
         for operator, found in by_operator.items():
             for lane in found:
                 if lane not in self._homes:
-                    self._moved(lane, self.hosts[min(self.hosts, key=lambda host: self._crowd(operator, host))])
+                    self._moved(lane, self.hosts[min(self.staying(), key=lambda host: self._crowd(operator, host))])
             self._even_out(operator, [lane for lane in found if lane not in self.pins])
 
     def _even_out(self, operator: str, lanes: list[LaneId]) -> None:
         while True:
-            emptiest = min(self.hosts, key=lambda host: self._crowd(operator, host))
-            fullest = max(self.hosts, key=lambda host: self._crowd(operator, host))
+            staying = self.staying()
+            emptiest = min(staying, key=lambda host: self._crowd(operator, host))
+            fullest = max(staying, key=lambda host: self._crowd(operator, host))
             if self._shares[operator, fullest] - self._shares[operator, emptiest] <= 1:
                 return
             # The first lanes are the active ones.
@@ -147,7 +198,7 @@ class Roster:
 
     def _best(self, operator: str) -> Seats | None:
         """The home for one more lane of an operator."""
-        free = [host for host, seats in self.hosts.items() if not seats.alone]
+        free = [host for host, seats in self.staying().items() if not seats.alone]
         chosen = min(free, key=lambda host: self._crowd(operator, host), default=None)
         return None if chosen is None else self.hosts[chosen]
 

@@ -95,6 +95,10 @@ class StateKeeper:
         owners = self._state.owners[lane.operator]
         return [group for group, owner in enumerate(owners) if owner == lane.lane]
 
+    def has_live(self, host: int) -> bool:
+        """True while a group is live in this host."""
+        return host in self._live.values()
+
     def live_host(self, operator: str, group: int) -> int | None:
         return self._live.get((operator, group))
 
@@ -120,7 +124,7 @@ class StateKeeper:
         for group in self.groups_of(lane) if lane.operator in self.operators else ():
             for host in self._copies.get((lane.operator, group), ()):
                 known[host] = known.get(host, 0) + 1
-        found = [host for host in known if host in self._roster.hosts]
+        found = [host for host in known if host in self._roster.staying()]
         return max(found, key=lambda host: (known[host], -host), default=None)
 
     # -- what happens
@@ -293,10 +297,10 @@ class StateKeeper:
         """Each lane's changed groups go to the host of the next lane that lives elsewhere."""
         log = self._state.logs[operator]
         lanes = [LaneId(operator, number) for number in sorted(set(self._state.owners[operator]))]
-        homes = [self._roster.home(lane) for lane in lanes]
+        homes, staying = [self._roster.home(lane) for lane in lanes], self._roster.staying()
         for place, (lane, home) in enumerate(zip(lanes, homes, strict=True)):
             around = [*homes[place + 1 :], *homes[:place]]
-            neighbour = next((host for host in around if host is not None and host != home), None)
+            neighbour = next((host for host in around if host in staying and host != home), None)
             if neighbour is None or home is None:
                 continue
             behind = [

@@ -58,6 +58,10 @@ class Transfers:
     def is_moving(self, operator: str, group: int) -> bool:
         return any(t.operator == operator and group in t.groups for t in self._under_way)
 
+    def concerns(self, host: int) -> bool:
+        """True while something is transferred from or to a host."""
+        return any(host in (transfer.from_host, transfer.to_host) for transfer in self._under_way)
+
     def gives(self, lane: LaneId) -> bool:
         """True while something of this lane is being transferred."""
         return any(transfer.giver == lane for transfer in self._under_way)

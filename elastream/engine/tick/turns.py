@@ -16,14 +16,18 @@ from elastream.engine.messages import Works
 from elastream.engine.tick.entry_maker import EntryMaker
 from elastream.engine.tick.estimates import Estimates
 from elastream.engine.tick.group_mover import GroupMover, GroupMoves
+from elastream.engine.tick.host_control import HostControl
 from elastream.engine.tick.host_news import HostNews, Said
 from elastream.engine.tick.life import Phase, RunLife
 from elastream.engine.tick.merge import ReceiptMerger, TickResult, first_problem
 from elastream.engine.tick.planner import Planner
 from elastream.engine.tick.ports import Edges, Observer, Tick
 from elastream.engine.tick.redirector import Redirector
+from elastream.engine.tick.retirement import Retirement
 from elastream.engine.tick.run_base import RunBase
 from elastream.engine.tick.works import NextWorks
+from elastream.fleet.engine_fleet import EngineFleet
+from elastream.fleet.machines import Machines
 from elastream.lanes.entries import Entry
 from elastream.lanes.state import Applied
 from elastream.settings import Settings
@@ -41,6 +45,7 @@ class Turns:
         estimates: Estimates,
         planner: Planner,
         hosts: HostLink,
+        machines: Machines,
         observer: Observer,
         clock: Clock,
         life: RunLife,
@@ -64,7 +69,10 @@ class Turns:
             base.state, planner.is_free, planner.roster, planner.keeper, planner.timers, planner.suspects
         )
         self.redirector = Redirector(graph, base.state, self.mover, planner.loads)
+        self.retirement = Retirement(planner.roster, planner.keeper, self.mover.transfers, hosts)
         self._news = HostNews(graph, base, planner, self.mover.transfers, hosts, life)
+        control = HostControl(planner.roster, hosts, self.retirement)
+        self.fleet = EngineFleet(control, machines, clock.now, rules.MOST_WAITING)
         self._merger = ReceiptMerger(graph, settings)
         self._entries = EntryMaker(settings, base, estimates, planner, clock, outputs)
         self.timed: dict[str, float] = {}
@@ -111,6 +119,8 @@ class Turns:
         self._send(planned, bool(resized or moved or split))
         if entry is not None:
             self._measure(entry, result)
+        self.retirement.step(began)
+        self.fleet.step()
         if self._life.phase is Phase.RUNNING:
             self._observer.step(began)
         self._note_cost(began, cpu_s, bool(receipts or planned.works))

@@ -4,6 +4,7 @@ A host has one computing seat, for Python runs one thread at a time, and as many
 thread reads the socket; each seat sends its own receipts.
 """
 
+import contextlib
 import os
 import socket
 import sys
@@ -16,6 +17,7 @@ from collections.abc import Callable
 from elastream import rules
 from elastream.engine import messages, wire
 from elastream.engine.messages import (
+    Chairs,
     LaneWork,
     Receipt,
     Receipts,
@@ -33,6 +35,7 @@ from elastream.engine.worker.base_id import check_base
 from elastream.engine.worker.context import WorkerContext, make_context
 from elastream.engine.worker.program import Program
 from elastream.engine.worker.run_work import run_work
+from elastream.engine.worker.usage import UsageMeter, executor_name
 from elastream.errors import ElastreamError, RunFailed
 from elastream.lanes.store import Store
 
@@ -40,6 +43,12 @@ PATIENCE_S = 0.5
 """How long seats may go on when the driver has ended the connection: what they do will not count."""
 
 CONNECT_S = 5.0
+
+USAGE_S = 1.0
+"""Between two reports of what the host and its machine use."""
+
+SPARE_SEATS = 8
+"""For works about states, which run beside those that wait."""
 
 Address = tuple[str, int]
 
@@ -88,6 +97,9 @@ class Host:
         self._context: WorkerContext | None = None
         self._computing = DaemonPool(1, "elastream-computing")
         self._waiting = DaemonPool(rules.MOST_WAITING, "elastream-waiting")
+        self._seats = 0
+        self._meter = UsageMeter()
+        self._closed = threading.Event()
         self._under_way = 0
         self._count = threading.Lock()
 
@@ -95,9 +107,9 @@ class Host:
         """Read messages until the connection ends."""
         check_base(self._store, self._program.base_id)
         machine = socket.gethostname()
-        # All Python workers of an executor have the same parent.
-        ready = messages.Ready(self._number, self.incarnation, os.getpid(), machine, f"{machine}/{os.getppid()}")
+        ready = messages.Ready(self._number, self.incarnation, os.getpid(), machine, executor_name())
         self._send(messages.encode(ready))
+        threading.Thread(target=self._report, name="elastream-usage", daemon=True).start()
         routing = Routing()
         while (frame := wire.read_frame(self._connection)) is not None:
             message = messages.decode_to_host(frame)
@@ -109,11 +121,16 @@ class Host:
             elif isinstance(message, Welcome):
                 self._context = make_context(self._program, self._store, self.incarnation, cached=True)
                 self._context.learn(message.schemas)
+            elif isinstance(message, Chairs):
+                self._seats = message.seats
+                self._waiting.resize(message.seats + SPARE_SEATS)
+                self._tell_usage()
             else:
                 return
 
     def close(self) -> bool:
         """Let go of everything; False when a seat is still busy after a while."""
+        self._closed.set()
         self._computing.close()
         self._waiting.close()
         until = time.monotonic() + PATIENCE_S
@@ -149,6 +166,15 @@ class Host:
                 self._context.writer.release(written)
             with self._count:
                 self._under_way -= 1
+
+    def _report(self) -> None:
+        while not self._closed.wait(USAGE_S):
+            self._tell_usage()
+
+    def _tell_usage(self) -> None:
+        # The driver may be gone; the main thread sees it too.
+        with contextlib.suppress(OSError):
+            self._send(messages.encode(self._meter.look(self._seats)))
 
     def _send(self, message: bytes) -> None:
         data = wire.framed(message)

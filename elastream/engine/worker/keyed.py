@@ -27,14 +27,14 @@ def apply_keyed(operator: Operator, batch: pa.RecordBatch, state: StateChanges) 
     batch, failures = without_bad_keys(operator, batch)
     if not batch.num_rows:
         return Made([], failures)
-    if operator.kind is Kind.KEYED:
-        made = by_key(operator, batch, state)
-    else:
-        made, wrong = _halved(operator, batch, state)
-        if wrong is not None and not made.rows and len(made.failures) == batch.num_rows > 1:
-            raise OperatorFailed(str(wrong))
+    made = serve_keys(operator, batch, state)
     made.failures = failures + made.failures
     return made
+
+
+def serve_keys(operator: Operator, batch: pa.RecordBatch, state: StateChanges) -> Made:
+    """The same for tuples whose keys are good."""
+    return by_key(operator, batch, state) if operator.kind is Kind.KEYED else by_batch(operator, batch, state)
 
 
 def without_bad_keys(operator: Operator, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Failure]]:
@@ -167,37 +167,62 @@ _UNCHANGED: Any = object()
 # -- a function of a batch
 
 
-def _halved(operator: Operator, batch: pa.RecordBatch, state: StateChanges) -> tuple[Made, NotDeclared | None]:
+def by_batch(
+    operator: Operator, batch: pa.RecordBatch, state: StateChanges, function: Callable[..., Any] | None = None
+) -> Made:
+    """Run the function, or this one instead, on the whole batch."""
+
+    def serve(some: pa.RecordBatch) -> pa.RecordBatch:
+        made, changed = call_on_batch(operator, some, state, function)
+        state.update(changed)
+        return made
+
+    return halved(batch, serve)
+
+
+def halved(batch: pa.RecordBatch, serve: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Made:
     """The whole batch in one call; when that raises, halves, one after the other, until the bad tuples stand alone."""
+    made, wrong = _halved(batch, serve)
+    if wrong is not None and not made.rows and len(made.failures) == batch.num_rows > 1:
+        raise OperatorFailed(str(wrong))
+    return made
+
+
+def _halved(
+    batch: pa.RecordBatch, serve: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> tuple[Made, NotDeclared | None]:
     try:
-        made, changed = _call_on_batch(operator, batch, state)
+        return Made([serve(batch)]), None
     except BaseException as error:
         wrong = error if isinstance(error, NotDeclared) else None
         if batch.num_rows > 1:
             middle = batch.num_rows // 2
-            left, left_wrong = _halved(operator, batch.slice(0, middle), state)
-            right, right_wrong = _halved(operator, batch.slice(middle), state)
+            left, left_wrong = _halved(batch.slice(0, middle), serve)
+            right, right_wrong = _halved(batch.slice(middle), serve)
             return Made(left.batches + right.batches, left.failures + right.failures), left_wrong and right_wrong
         text = str(wrong) if wrong else describe(error)
         return Made([], [Failure.of(batch, 0, text, undeclared=wrong is not None)]), wrong
-    state.update(changed)
-    return Made([made]), None
 
 
-def _call_on_batch(operator: Operator, batch: pa.RecordBatch, state: StateChanges) -> tuple[pa.RecordBatch, Changed]:
+def call_on_batch(
+    operator: Operator,
+    batch: pa.RecordBatch,
+    state: StateChanges,
+    function: Callable[..., Any] | None = None,
+    *,
+    blank: bool = False,
+) -> tuple[pa.RecordBatch, Changed]:
+    """What leaves, and what changed, which is not kept yet; `blank`: as if nothing were known of any key."""
     assert operator.keyed is not None and operator.function is not None
     codec, names = state.codec, list(operator.keyed.key)
     keys = pa.Table.from_batches([batch.select(names)]).group_by(names, use_threads=False).aggregate([])
     keys = keys.select(names).combine_chunks().to_batches()[0]
-    places = _places(keys, operator.keyed.key, codec.key_bytes)
-    known = state.get_many(places)
-    records = [codec.new() if data is None else codec.record_of(data, state.now_s) for data in known]
-    states = [
-        pa.array([getattr(record, name) for record in records], codec.schema.field(name).type) for name in codec.columns
-    ]
-    before = pa.RecordBatch.from_arrays([*keys.columns, *states], names=[*names, *codec.columns])
+    places = places_of(keys, operator.keyed.key, codec.key_bytes)
+    known: list[bytes | None] = [None] * len(places) if blank else state.get_many(places)
+    before = pa.RecordBatch.from_arrays([*keys.columns, *state_columns(known, state)], names=[*names, *codec.columns])
     as_frame = operator.kind is Kind.KEYED_PANDAS
-    result = operator.function(*((frame_of(batch), frame_of(before)) if as_frame else (batch, before)))
+    call = function or operator.function
+    result = call(*((frame_of(batch), frame_of(before)) if as_frame else (batch, before)))
     if not isinstance(result, tuple) or len(result) != 2:
         raise NotDeclared(
             f"operator {operator.name!r}: expected two, what leaves and the state, got {type(result).__name__}; return both"
@@ -205,6 +230,15 @@ def _call_on_batch(operator: Operator, batch: pa.RecordBatch, state: StateChange
     out, after = (_as_table(operator, part) for part in result)
     made = conform(operator, out, batch.column(DUE))
     return made, _changes(operator, after, dict(zip(places, known, strict=True)), state)
+
+
+def state_columns(known: list[bytes | None], state: StateChanges) -> list[pa.Array]:
+    """Records as they are stored, as columns; of a key that is new, the initial state."""
+    codec = state.codec
+    records = [codec.new() if data is None else codec.record_of(data, state.now_s) for data in known]
+    return [
+        pa.array([getattr(record, name) for record in records], codec.schema.field(name).type) for name in codec.columns
+    ]
 
 
 def _changes(operator: Operator, after: pa.Table, known: dict[Key, bytes | None], state: StateChanges) -> Changed:
@@ -227,7 +261,7 @@ def _changes(operator: Operator, after: pa.Table, known: dict[Key, bytes | None]
     changed: Changed = {}
     values = [batch.column(name).to_pylist() for name in codec.columns]
     for place, columns in zip(
-        _places(batch, operator.keyed.key, codec.key_bytes), zip(*values, strict=True), strict=True
+        places_of(batch, operator.keyed.key, codec.key_bytes), zip(*values, strict=True), strict=True
     ):
         if place not in known or place in changed:
             raise NotDeclared(
@@ -245,7 +279,8 @@ def _changes(operator: Operator, after: pa.Table, known: dict[Key, bytes | None]
     return changed
 
 
-def _places(keys: pa.RecordBatch, names: tuple[str, ...], key_bytes: Callable[[Any], bytes]) -> list[Key]:
+def places_of(keys: pa.RecordBatch, names: tuple[str, ...], key_bytes: Callable[[Any], bytes]) -> list[Key]:
+    """Per row, the key group and the key as it is stored."""
     values = [keys.column(name).to_pylist() for name in names]
     groups = groups_of(keys, names).tolist()
     return [(group, key_bytes(key)) for group, key in zip(groups, zip(*values, strict=True), strict=True)]

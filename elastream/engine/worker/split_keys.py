@@ -4,6 +4,7 @@ A part is what the operator's function makes of the initial state with the tuple
 made, so that only the lane in which a key lives ever changes what is known of it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +13,21 @@ import pyarrow as pa
 
 from elastream.engine.worker.dead_letters import Failure, describe
 from elastream.engine.worker.functions import Made, NotDeclared, columns_of, given_rows
-from elastream.engine.worker.keyed import Changed, KeyRun, by_key, without_bad_keys
+from elastream.engine.worker.keyed import (
+    Changed,
+    Key,
+    KeyRun,
+    by_batch,
+    call_on_batch,
+    halved,
+    places_of,
+    serve_keys,
+    state_columns,
+    without_bad_keys,
+)
 from elastream.routing.hashing import hash_columns
 from elastream.state.host_state import StateChanges
-from elastream.topology import DUE, KeyedState, Operator, stored
+from elastream.topology import DUE, KeyedState, Kind, Operator, stored
 from elastream.topology.groupings import KEY_GROUPS
 
 PART = "_part"
@@ -54,10 +66,10 @@ def serve_split(operator: Operator, batch: pa.RecordBatch, state: StateChanges, 
     hot = _heavy(hashes)
     foreign = ~np.isin((hashes % np.uint64(KEY_GROUPS)).astype(np.int64), list(mine))
     if not foreign.any():
-        made, parts = by_key(operator, batch, state), None
+        made, parts = serve_keys(operator, batch, state), None
     else:
         here = batch.filter(pa.array(~foreign))
-        made = by_key(operator, here, state) if here.num_rows else Made([])
+        made = serve_keys(operator, here, state) if here.num_rows else Made([])
         parts, failed = _make_parts(operator, batch.filter(pa.array(foreign)), state)
         failures += failed
     made.failures = failures + made.failures
@@ -74,31 +86,64 @@ def _make_parts(
     operator: Operator, batch: pa.RecordBatch, state: StateChanges
 ) -> tuple[pa.RecordBatch | None, list[Failure]]:
     """A record per key, from the initial state. What the function yields is not the whole, and is not passed on."""
-    assert operator.keyed is not None
-    run = KeyRun(operator, batch, state, blank=True)
-    out, _ = run.together()
-    try:
-        columns_of(operator, out)
-    except NotDeclared:
+    if operator.kind is Kind.KEYED:
         run = KeyRun(operator, batch, state, blank=True)
-        run.one_by_one(run.places)
-    made = [(place, record) for place, record in run.changed.items() if record is not None]
+        out, _ = run.together()
+        try:
+            columns_of(operator, out)
+        except NotDeclared:
+            run = KeyRun(operator, batch, state, blank=True)
+            run.one_by_one(run.places)
+        first = {place: rows[0] for place, rows in run.places.items()}
+        return _parts_of(operator, batch, first, run.changed), run.failures
+    pieces: list[pa.RecordBatch] = []
+
+    def serve(some: pa.RecordBatch) -> pa.RecordBatch:
+        """Where the function raised on the whole, a key has a part of each piece on which it did not."""
+        assert operator.keyed is not None
+        made, changed = call_on_batch(operator, some, state, blank=True)
+        first: dict[Key, int] = {}
+        for row, place in enumerate(places_of(some, operator.keyed.key, state.codec.key_bytes)):
+            first.setdefault(place, row)
+        parts = _parts_of(operator, some, first, changed)
+        if parts is not None:
+            pieces.append(parts)
+        return made
+
+    failures = halved(batch, serve).failures
+    return (pa.Table.from_batches(pieces).combine_chunks().to_batches()[0] if pieces else None), failures
+
+
+def _parts_of(
+    operator: Operator, batch: pa.RecordBatch, first: dict[Key, int], changed: Changed
+) -> pa.RecordBatch | None:
+    """Records that were made of a batch. Rows of a lane are in the order they came: the first of a key is about the oldest."""
+    assert operator.keyed is not None
+    made = [(first[place], record) for place, record in changed.items() if record is not None]
     if not made:
-        return None, run.failures
-    due = batch.column(DUE)
-    # Rows of a lane are in the order they came, so the first of a key is about the oldest.
-    rows = pa.array([run.places[place][0] for place, _ in made])
+        return None
+    rows = pa.array([row for row, _ in made])
     keys = [batch.column(name).take(rows) for name in operator.keyed.key]
-    columns = [*keys, pa.array([record for _, record in made], pa.binary()), due.take(rows)]
+    columns = [*keys, pa.array([record for _, record in made], pa.binary()), batch.column(DUE).take(rows)]
     entering = pa.schema([batch.schema.field(name) for name in operator.keyed.key])
-    return pa.RecordBatch.from_arrays(columns, schema=parts_schema(operator.keyed, entering)), run.failures
+    return pa.RecordBatch.from_arrays(columns, schema=parts_schema(operator.keyed, entering))
 
 
 def _merge_parts(operator: Operator, batch: pa.RecordBatch, state: StateChanges) -> Made:
     """Take parts into the states of their keys; what `merge` yields leaves the operator."""
     assert operator.keyed is not None and operator.keyed.merge is not None
+    if operator.kind is Kind.KEYED:
+        return _merge_by_key(operator, operator.keyed.merge, batch, state)
+    keys = [batch.column(name) for name in operator.keyed.key]
+    records = state_columns(batch.column(PART).to_pylist(), state)
+    names = [*operator.keyed.key, *state.codec.columns, DUE]
+    parts = pa.RecordBatch.from_arrays([*keys, *records, batch.column(DUE)], names=names)
+    return by_batch(operator, parts, state, operator.keyed.merge)
+
+
+def _merge_by_key(operator: Operator, merge: Callable[..., Any], batch: pa.RecordBatch, state: StateChanges) -> Made:
     run = KeyRun(operator, batch.drop_columns([PART]), state)
-    codec, now_s, merge = state.codec, state.now_s, operator.keyed.merge
+    codec, now_s = state.codec, state.now_s
     parts = batch.column(PART).to_pylist()
     out: list[Any] = []
     parents: list[int] = []

@@ -20,11 +20,17 @@ function html(name, className, words) {
   return element;
 }
 
+/** Points that no line connects. */
+function isPoints(line) {
+  return line.shape === "dots" || line.shape === "rings";
+}
+
 /** A short piece of a line, as it looks in the chart. */
 function swatch(line) {
   const svg = make("svg", { class: `key ink-${line.ink}`, width: 22, height: 10, "aria-hidden": "true" });
   if (line.shape === "area") svg.append(make("rect", { class: "area", width: 22, height: 10, rx: 2 }));
-  svg.append(make("line", { class: "line", x1: 0, x2: 22, y1: 5, y2: 5, "stroke-dasharray": DASHES[line.dash % 4] }));
+  if (isPoints(line)) svg.append(make("circle", { class: `point ${line.shape}`, cx: 11, cy: 5, r: 4 }));
+  else svg.append(make("line", { class: "line", x1: 0, x2: 22, y1: 5, y2: 5, "stroke-dasharray": DASHES[line.dash % 4] }));
   return svg;
 }
 
@@ -192,7 +198,9 @@ class Chart {
       if (line.shape === "area") {
         element.append(make("path", { class: "area", d: `${path}L${points.at(-1)[0]} ${base}L${points[0][0]} ${base}Z` }));
       }
-      element.append(make("path", { class: `line ${line.shape}`, d: path, "stroke-dasharray": DASHES[line.dash % 4] }));
+      if (isPoints(line)) {
+        for (const [cx, cy] of points) element.append(make("circle", { class: `point ${line.shape}`, cx, cy, r: 4 }));
+      } else element.append(make("path", { class: `line ${line.shape}`, d: path, "stroke-dasharray": DASHES[line.dash % 4] }));
       group.append(element);
     }
     svg.append(group);
@@ -212,7 +220,7 @@ class Chart {
   valuesAt(t) {
     return this.lines.map((line) => {
       const at = indexAt(line.x, t, line.shape === "step");
-      return { line, t: line.x[at], value: line.y[at] };
+      return { line, t: line.x[at], value: line.y[at], words: (line.words || [])[at] };
     });
   }
 
@@ -236,9 +244,10 @@ class Chart {
 
   fillTip(title, values) {
     const most = values.length > MOST_ROWS ? [...values].sort((a, b) => b.value - a.value).slice(0, MOST_ROWS) : values;
-    const rows = most.map(({ line, value }) => {
+    const rows = most.map(({ line, value, words }) => {
       const row = html("div", "row");
-      row.append(swatch(line), html("span", "", line.name), html("b", "", shown(value, line.right ? "per_s" : this.spec.unit)));
+      const said = shown(value, line.right ? "per_s" : this.spec.unit);
+      row.append(swatch(line), html("span", "", line.name), html("b", "", words ? `${said} ${words}` : said));
       return row;
     });
     if (most.length < values.length) rows.push(html("div", "rest", `and ${values.length - most.length} smaller`));

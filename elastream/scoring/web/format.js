@@ -33,7 +33,7 @@ function clock(seconds, until, fine) {
 /** A value of a chart, in full. */
 function shown(value, unit) {
   if (unit === "seconds") return lasting(value);
-  if (unit === "inverse") return trimmed(value);
+  if (unit === "inverse" || unit === "score") return trimmed(value);
   const number = value < 10 ? trimmed(value) : grouped.format(value);
   return unit === "per_s" ? `${number}/s` : number;
 }
