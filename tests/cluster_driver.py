@@ -5,8 +5,8 @@
 Orders come as lines of JSON on standard input, answers leave as lines of JSON on standard output:
 
     {"run": FOLDER}  files of FOLDER/in flow through operators into FOLDER/sink and FOLDER/parquet; now and then is told:
-                     {"tick", "slots", "finished", "machines", "stray"}, and {"failed"} if none can follow; the last two are
-                     the machines on which replicas live, and replicas that live where no host is
+                     {"at_s", "tick", "slots", "finished", "hosts", "machines", "stray"}, and {"failed"} if none can follow; the
+                     last three are machines with hosts, those of them on which replicas live, and replicas that live where no host is
     {"total": N}     that many executors are wanted; those that are too many are sent away
     {"lacking": {WHAT: PLACE}}  a run whose executors lack the base, a sink's directory or their Python: {"refused"}
     {"end": COUNT}   when so many tuples have arrived the run stops, and is told as {"ended": [...]}
@@ -64,9 +64,11 @@ def start(spark: SparkSession, folder: Path) -> Handle:
             hosts = {host.host: host.machine for host in seen.hosts}
             homes = [hosts.get(lane.host, "nowhere") for o in seen.scalable() for lane in o.lanes if lane.host >= 0]
             tell(
+                at_s=time.monotonic(),
                 tick=handle.ledger.entry,
                 slots=seen.slots,
                 finished=len(ids_in(folder / "sink")),
+                hosts=len(set(hosts.values())),
                 machines=len(set(homes)),
                 stray=homes.count("nowhere"),
             )

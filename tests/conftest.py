@@ -7,6 +7,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from kafka_broker import broker_or_skip
 from object_store import BUCKET, address, object_store
 from parts import skip_or_fail
@@ -19,6 +20,10 @@ from elastream.testing.spark_cluster import Cluster, spark_cluster
 
 _FOLDERS = count()
 
+# Tests do not assert seconds.
+settings.register_profile("elastream", deadline=None)
+settings.load_profile("elastream")
+
 SLOW_FIXTURES = {"spark", "broker", "cluster", "driver", "database", "browser", "redis"}
 SLOW_MODULES = {
     "test_bench",
@@ -30,6 +35,7 @@ SLOW_MODULES = {
     "test_cli",
     "test_cluster",
     "test_cluster_commands",
+    "test_cluster_fleet",
     "test_daemon",
     "test_engine_on_s3",
     "test_engine_on_spark",

@@ -132,15 +132,18 @@ def test_executors_and_a_worker_that_die_come_and_go_in_mid_run_lose_and_double_
         driver.order(total=total)
         flow.feed_until(lambda tick: tick["slots"] == total)  # noqa: B023
         flow.flows()
-    flow.feed_until(lambda tick: tick["machines"] > 1)
+    flow.feed_until(lambda tick: tick["machines"] == tick["hosts"] > 1)
+    died_s = time.monotonic()
     cluster.kill_worker()
-    flow.feed_until(lambda tick: tick["slots"] == 2)
     # The policy places replicas by first fit; none stays where no host is.
-    assert flow.feed_until(lambda tick: "stray" in tick)["stray"] == 0
+    gone = flow.feed_until(lambda tick: tick["slots"] == 2 and tick["stray"] == 0)
+    assert gone["at_s"] - died_s <= 3.0, f"replicas were on a dead machine for {gone['at_s'] - died_s:.1f} s"
+    flow.flows()
+    # A worker that comes back gets replicas again; other modules have this cluster, too.
+    cluster.start_worker()
+    flow.feed_until(lambda tick: tick["slots"] == 3 and tick["machines"] == tick["hosts"] > 1)
     flow.flows()
     flow.ends()
-    # Other modules have this cluster too.
-    cluster.start_worker()
 
 
 def test_what_executors_lack_is_said_before_the_stream_flows(driver: Driver) -> None:

@@ -23,8 +23,9 @@ from elastream.control import (
 )
 from elastream.control import journal as journal_module
 from elastream.control.analyze import analyze
-from elastream.control.guards import within_slots
+from elastream.control.guard import Draft, History
 from elastream.control.plan import plan
+from elastream.control.replica_guards import Slots
 from elastream.control.way import too_short, way_s
 from elastream.errors import Damaged, SettingError
 from elastream.lanes import Store
@@ -53,7 +54,7 @@ def calm(replicas: int = 2, least: int = 1, most: int = 8, slots: int = 100) -> 
 def decide(
     seen: Observation, guards: Guards, *wants: Want, rescaled_s: dict[str, float] | None = None
 ) -> list[Decision]:
-    return list(plan(seen, Proposal(wants), guards, rescaled_s or {}))
+    return list(plan(seen, Proposal(wants), guards, History(rescaled_s or {})).decisions)
 
 
 def test_a_want_within_all_limits_is_granted_with_its_reason() -> None:
@@ -105,7 +106,9 @@ def test_all_slots_together_are_shared_out_fairly() -> None:
 def test_slots_are_never_exceeded_by_growth_and_never_left_unused(slots: int, ops: dict[str, tuple[int, int]]) -> None:
     before = {name: b for name, (b, _) in ops.items()}
     asked = {name: a for name, (_, a) in ops.items()}
-    got = within_slots(slots, asked, before)
+    seen = observation(*(operator(name, {}, replicas=size, most=60) for name, size in before.items()))
+    draft = Draft(seen, Proposal(), History(), before, asked)
+    got = asked | {verdict.of: verdict.size for verdict in Slots(slots).judge(draft)}
     running = sum(min(asked[name], before[name]) for name in ops)
     assert sum(got.values()) == max(running, min(slots, sum(asked.values())))
     assert all(min(before[n], asked[n]) <= got[n] <= max(asked[n], before[n]) for n in ops)

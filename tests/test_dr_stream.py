@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from simulations import STORM, TURNS, counting, sized
 
@@ -19,6 +20,8 @@ from elastream.simulator.cluster import Cluster
 from elastream.simulator.events import Events
 from elastream.simulator.fidelity import Failure, Fidelity
 from elastream.simulator.model import Node
+from elastream.simulator.redirecting import is_uneven
+from elastream.simulator.state import LENGTH, LOOKED_S, LOOKS_S, REDIRECTS, TIMES
 from elastream.testing import observation, operator, source
 from elastream.workload import constant
 
@@ -91,7 +94,7 @@ def test_only_the_difference_moves_and_only_when_tuples_are_late() -> None:
 def test_too_little_throughput_adds_two_fifths_of_the_instances() -> None:
     policy = DrStream()
     homes = {"read": [1, 0], "count": [1, 0, 2]}
-    cores = {"read": 0.5, "count": 0.2}
+    cores = {"read": 0.9, "count": 0.85}
     policy.propose(seen(homes, cores=cores))
     busy = tuple(replace(host, busy_cores=1.9) for host in MACHINES)
     proposal = policy.propose(seen(homes, cores=cores, hosts=busy, finished=899))
@@ -101,6 +104,9 @@ def test_too_little_throughput_adds_two_fifths_of_the_instances() -> None:
     assert moved(proposal) == {("read", 2): 2, ("count", 3): 1, ("count", 4): 0}
     assert policy.propose(seen(homes, cores=cores, finished=900)).wants == ()
     assert DrStream(per_second=60).propose(seen(homes, cores=cores, finished=601)).wants == ()
+    # An operator that mostly waits is not the limit: a slow start, or a hot key, asks for no more of it.
+    idle = seen(homes, cores=cores | {"count": 0.7}, hosts=busy, finished=10)
+    assert {want.operator: want.replicas for want in policy.propose(idle).wants} == {"read": 3}
 
 
 def test_an_uneven_load_is_redirected_and_sizes_stay() -> None:
@@ -119,6 +125,30 @@ def test_replicas_of_a_host_that_is_gone_are_placed_anew() -> None:
         left = policy.propose(seen({"read": [0, -1, 2]}, hosts=MACHINES[::2]))
         assert set(moved(left)) == {("read", 1)} and set(moved(left).values()) <= {0, 2}
         assert left.homes[0].reason.startswith("its host is gone")
+
+
+def test_a_host_that_comes_gets_instances_and_an_instance_that_had_nothing_to_do_stays() -> None:
+    policy = DrStream()
+    first = policy.propose(seen({"read": [0, 0, -1]}, cores={"read": 0.1}, hosts=MACHINES[:2]))
+    assert moved(first) == {("read", 1): 1, ("read", 2): 1}
+    # No host has seen the third yet: it was put somewhere, and is not put there again.
+    assert policy.propose(seen({"read": [0, 1, -1]}, cores={"read": 0.1}, hosts=MACHINES[:2], late_s=9.0)).homes == ()
+    back = policy.propose(seen({"read": [0, 1, 1]}, cores={"read": 0.1}))
+    assert set(moved(back).values()) == {2} and back.homes[0].reason == "a host has come: first fit anew"
+
+
+def test_a_balance_that_hovers_at_its_bound_does_not_flap() -> None:
+    row = np.zeros(REDIRECTS)
+    row[[LENGTH, LOOKS_S, LOOKED_S]] = 100.0, 0.25, -1.0
+
+    def looks(fuller: int, number: int) -> bool:
+        return bool(is_uneven(row, np.array([fuller, 0]), number * 0.3, False))
+
+    # Two replicas: half of the fuller one's ratio is the balance, 0.30, then 0.33 and 0.29 in turn.
+    assert not looks(60, 0)
+    assert all(looks(66 if number % 2 else 58, number) for number in range(1, 40))
+    assert row[TIMES] == 1
+    assert not looks(40, 40) and not looks(58, 41) and looks(66, 42)
 
 
 def test_storms_default_deals_replicas_out_in_turn_and_leaves_them_there() -> None:
@@ -196,6 +226,21 @@ def test_a_slow_machine_gets_less(grouping: Any) -> None:
     assert max(there) < 0.7 * max(lane.processed for lane in lanes)
 
 
+@pytest.mark.parametrize("fidelity", [Fidelity, Events])
+def test_a_machine_that_comes_back_gets_replicas_again(fidelity: Any) -> None:
+    cluster = Cluster(failures=(Failure("machine", 1, 11.0, 10.0),))
+    entries = run("dr-stream:p_ins=0", NODES, grouping=groupings.redirection("id"), cluster=cluster, fidelity=fidelity)
+    homes = {e.observation.ended_s: {lane.host for lane in e.observation.operators["count"].lanes} for e in entries}
+    assert all(1 not in hosts for at_s, hosts in homes.items() if 14.0 <= at_s < 21.0)
+    back = [at_s for at_s, hosts in homes.items() if at_s >= 21.0 and 1 in hosts]
+    assert back and back == [at_s for at_s in homes if at_s >= back[0]]
+    came = [e.observation.ended_s for e in entries if e.observation.ended_s >= 21.0]
+    # It is seen in one decision and has its replicas by the next.
+    assert came.index(back[0]) <= 2
+    after = came.index(back[0])
+    assert all(lb <= 0.3 for lb in lbs(entries)[-len(came) + after + 5 :])
+
+
 @pytest.mark.parametrize("policy", ["dr-stream:p_ins=0", "storm-default"])
 @pytest.mark.parametrize("fidelity", [Fidelity, Events])
 def test_no_replica_stays_on_a_dead_machine(policy: str, fidelity: Any) -> None:
@@ -229,26 +274,28 @@ FIGURES = [f"dr-stream-fig-{number}" for number in range(19, 26)]
 def test_one_set_of_parameters_is_used_for_all_figures() -> None:
     suites = [load_suite(name) for name in FIGURES]
     assert all(suite.simulated == suites[0].simulated for suite in suites)
-    same = {(s.td_s, s.q_size, s.on_full, s.seconds) for suite in suites for s in suite.scenarios}
-    assert same == {(5, 50, "drop", 120)}
+    assert {(s.td_s, s.q_size, s.on_full) for suite in suites for s in suite.scenarios} == {(2, 100, "drop")}
     policies = {(s.policy, s.grouping) for suite in suites for s in suite.scenarios}
-    assert policies == {("dr-stream:latency_ms=100", "redirection"), ("storm-default", "fields")}
+    assert policies == {("dr-stream", "redirection"), ("storm-default", "fields")}
     assert {len(its) for its in (dict(s.paper) for suite in suites for s in suite.scenarios)} == {0, 1}
 
 
-def test_dr_stream_is_quicker_than_storms_default_on_the_papers_cluster() -> None:
-    suite = load_suite("dr-stream-fig-23")
-    plant = simulator_of(suite, None, "ticks")
+def test_gains_over_storms_default_are_near_the_papers() -> None:
+    suite = load_suite("dr-stream-fig-20")
+    plant = simulator_of(suite, None, None)
 
-    def done(name: str) -> tuple[float, float, float]:
-        scenario = replace(next(s for s in suite.scenarios if s.name == name), seconds=60.0)
+    def done(name: str) -> tuple[float, int, dict[str, Any]]:
+        scenario = replace(next(s for s in suite.scenarios if s.name == name), seconds=10.0)
         run = plant.simulate(scenario)
         report = make_report(run.record, run.events)
-        return report["latency_ms"]["mean"], run.events.finished, report["load"]["machines"]["lb_mean"]
+        return report["latency_ms"]["mean"], run.events.finished, report["load"]
 
-    ours, theirs = done("top-n 4000/s Dr-Stream"), done("top-n 4000/s default")
-    # The paper has 20 to 37 % less latency, 17 to 75 % more throughput, and a load balance of 0.3 instead of 0.47.
-    assert ours[0] < 0.8 * theirs[0] and ours[1] > 1.17 * theirs[1] and ours[2] < 0.7 * theirs[2]
+    ours, theirs = done("top-n 1500/s Dr-Stream"), done("top-n 1500/s default")
+    # Within a factor of 1.5 of 20 % less latency and 30 % more throughput, a better balance, and a fullest replica held at 0.99.
+    assert 0.136 < 1 - ours[0] / theirs[0] < 0.306
+    assert 0.199 < ours[1] / theirs[1] - 1 < 0.447
+    assert ours[2]["machines"]["lb_mean"] < 0.9 * theirs[2]["machines"]["lb_mean"]
+    assert 0.95 < ours[2]["fullest_mean"] <= 1.0
 
 
 @pytest.mark.parametrize(
@@ -259,9 +306,10 @@ def test_dr_stream_is_quicker_than_storms_default_on_the_papers_cluster() -> Non
         ({"cluster": {"nodes": 3}}, "cluster: nodes: expected a list"),
         ({"times": {"app": {"a": {"service": 1}}}}, "times: app: a: unknown key 'service'; did you mean 'service_ms'"),
         ({"times": {"app": {"a": {"service_ms": -1}}}}, "service_ms must be a number, 0 or more, got -1"),
+        ({"fidelity": "exact"}, "fidelity must be ticks or events, got 'exact'"),
         ({"times": {"app": 1}}, "times: app: expected keys with values, got 1"),
     ],
 )
 def test_a_model_that_cannot_be_is_refused(simulated: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingError, match=said):
-        simulator_of(replace(load_suite(FIGURES[0]), simulated=simulated), None, "ticks")
+        simulator_of(replace(load_suite(FIGURES[0]), simulated=simulated), None, None)

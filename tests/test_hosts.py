@@ -363,10 +363,10 @@ def test_hosts_that_come_and_are_replaced_again_and_again_do_not_end_a_run(
     monkeypatch.setattr(spark_hosts, "LONGEST_WAIT_S", 0.001)
     monkeypatch.setattr(spark_hosts, "is_stopped", lambda spark: False)
     jobs = JobsThatFail(comes=comes)
-    hosts = spark_hosts.SparkHosts(SimpleNamespace(sparkContext=jobs), lambda: 1, "127.0.0.1")  # type: ignore[arg-type]
+    hosts = spark_hosts.SparkHosts(SimpleNamespace(sparkContext=jobs), "127.0.0.1")  # type: ignore[arg-type]
     hosts._server.close()
     hosts._server = jobs  # type: ignore[assignment]
-    hosts._follow()
+    hosts.keep(0)
     failed: list[Event] = []
 
     def enough() -> bool:

@@ -112,10 +112,11 @@ def test_load_ratio_and_balance_are_those_of_dr_stream() -> None:
     assert load_balance([]) == 0.0
     uneven, even = level_sample([0.0, 1.0]), level_sample([0.5, 0.5])
     summary = load_summary([LoadSample(5.0, uneven, even, even), LoadSample(10.0, even, even)])
-    level = {"ratio_mean": 0.5, "ratio_max": 0.5, "lb_mean": 0.0, "lb_max": 0.0}
+    level = {"ratio_mean": 0.5, "ratio_max": 0.5, "fullest_mean": 0.5, "lb_mean": 0.0, "lb_max": 0.0}
     assert summary == {
         "ratio_mean": 0.5,
         "ratio_max": 1.0,
+        "fullest_mean": 0.75,
         "lb_mean": 0.25,
         "lb_max": 0.5,
         "hosts": level,

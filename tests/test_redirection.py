@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from elastream import Topology, groupings, rules, sources
 from elastream.control import Proposal
+from elastream.engine.tick.redirector import _Flow
 from elastream.errors import TopologyError
 from elastream.routing import Sender, Snapshot, split
 from elastream.routing.hashing import hash_columns
@@ -121,6 +122,16 @@ def test_a_heavy_key_is_split_over_its_own_lane_and_the_least_loaded_ones() -> N
     assert split_among(5, 9.0, 10.0, owners, demand, 4) == [5]
 
 
+def test_a_split_key_is_not_light_because_its_lanes_are_behind() -> None:
+    flow = _Flow(arrived=np.full(KEY_GROUPS, 600 / KEY_GROUPS), keys={7: 40.0})
+    # 40 % of the 100 tuples that were served, of 600 that came; then as many are served as come.
+    for lane in range(4):
+        flow.add(lane, 0.1, 25)
+    assert flow.came_of(7) == pytest.approx(240.0)
+    flow.add(0, 0.5, 600)
+    assert flow.came_of(7) == 40.0 and flow.came_of(8) == 0.0
+
+
 def test_only_a_split_key_goes_to_other_groups() -> None:
     batch = pa.record_batch({"word": ["hot", "a", "hot", "b", "hot", "hot"]})
     key = int(hash_columns(batch, ("word",))[0])
@@ -161,6 +172,26 @@ def add_part(key: str, part: Any, state: Any) -> Iterator[dict[str, Any]]:
     yield {"word": key, "n": state.n}
 
 
+def count_batch(batch: pa.RecordBatch, known: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    if 9001 in batch.column("id").to_pylist():
+        raise ValueError("no number 9001")
+    return counted(known, Counter(batch.column("word").to_pylist()))
+
+
+def add_parts(parts: pa.RecordBatch, known: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    more: Counter[str] = Counter()
+    for row in parts.to_pylist():
+        more[row["word"]] += row["n"]
+    return counted(known, more)
+
+
+def counted(known: pa.RecordBatch, more: Counter[str]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    after = pa.RecordBatch.from_pylist(
+        [{"word": row["word"], "n": row["n"] + more[row["word"]]} for row in known.to_pylist()]
+    )
+    return after, after
+
+
 @pytest.fixture
 def always_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "LR_MAX", -1.0)
@@ -180,18 +211,22 @@ class Watch:
         return Proposal()
 
 
-def test_a_split_key_is_counted_exactly_while_groups_move_and_replicas_change(always_out_of_range: None) -> None:
+@pytest.mark.parametrize("kind", ["keyed", "keyed_batch"])
+def test_a_split_key_is_counted_exactly_while_groups_move_and_replicas_change(
+    always_out_of_range: None, kind: str
+) -> None:
     count, watch, chance = 12_000, Watch(), random.Random(3)
-    flow = zipf_words(count, 4.0).keyed(
+    words = zipf_words(count, 4.0)
+    flow = getattr(words, kind)(
         "count",
-        count_words,
+        count_words if kind == "keyed" else count_batch,
         after="in",
         key="word",
         state="n long",
         initial={"n": 0},
         schema="word string, n long",
         grouping=groupings.redirection("word"),
-        merge=add_part,
+        merge=add_part if kind == "keyed" else add_parts,
         replicas=(2, 6),
         start=4,
     )

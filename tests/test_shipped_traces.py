@@ -25,7 +25,11 @@ def test_a_shipped_trace_loads_is_small_and_says_where_it_is_from(name: str) -> 
         ("covid_tweets", 26_022, 2_700),
         ("elb_requests", 117_154, 604_800),
         ("nasa95_launchday", 134_204, 86_400),
+        ("nyc_taxi_day", 748_567, 86_400),
+        ("nyc_taxi_next_day", 761_596, 86_400),
+        ("worldcup98_day", 37_859_223, 86_400),
         ("worldcup98_matchday", 37_738_625, 43_200),
+        ("worldcup98_next_day", 35_882_130, 86_400),
     ],
 )
 def test_a_shipped_trace_has_the_tuples_of_its_original(name: str, total: int, seconds: float) -> None:

@@ -48,6 +48,8 @@ def test_a_suite_is_its_defaults_and_what_each_scenario_says_itself() -> None:
             "polcy: psps",
             r"line 8: scenario 'small': unknown key 'polcy'; did you mean 'policy'\?",
         ),
+        ("title:", "columns: [latency]\ntitle:", r"line 1: columns: no column 'latency'; did you mean 'latency ms'\?"),
+        ("title:", "columns: lost\ntitle:", "line 1: columns: expected a list, got 'lost'"),
         ("title:", "titel:", r"line 1: unknown key 'titel'; did you mean 'title'\?"),
         ("td_s: 2", "td_s: soon", "td_s: expected a number, got 'soon'"),
         ("td_s: 2", "td_s: -2", "scenario 'small': .*-2"),
