@@ -4,7 +4,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -12,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from elastream.testing.ports import free_ports
 
 PASSWORD = "s3cret/with@signs"
 PASSWORD_IN_URL = "s3cret%2Fwith%40signs"
@@ -28,9 +29,7 @@ class Server:
         self._binaries = binaries
         self._folder = folder
         self._as: dict[str, Any] = _another_user() if os.geteuid() == 0 else {}
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        (self.port,) = free_ports(1)
         self._process: subprocess.Popen[bytes] | None = None
         if self._as:
             os.chown(folder, self._as["user"], self._as["group"])

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from elastream.testing.ports import free_ports
+
 PASSWORD = "s3cret/with@signs"
 PASSWORD_IN_URL = "s3cret%2Fwith%40signs"
 
@@ -24,9 +26,7 @@ class RedisServer:
     def __init__(self, binary: str, folder: Path) -> None:
         self._binary = binary
         self._folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        (self.port,) = free_ports(1)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -29,7 +29,9 @@ app.sink("store", lambda batch, delivery: None, after="work", replicas=2)
 
 def attacked(words: list[str], capsys: pytest.CaptureFixture[str], *only: str) -> tuple[int, dict[str, Any]]:
     code = main(["chaos", "--json", *words, *(word for kind in only for word in ("--only", kind))])
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    said = capsys.readouterr()
+    assert said.out, said.err
+    found: dict[str, Any] = json.loads(said.out)
     return code, found
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from elastream.engine.spark.jars import folder_of
 from elastream.errors import SettingError
+from elastream.testing.ports import free_ports
 
 _LOGGING = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 
@@ -43,7 +44,7 @@ class Broker:
     def __init__(self, jars: Path, folder: Path) -> None:
         self._jars = jars
         self._folder = folder
-        self._port, controller = _free_ports()
+        self._port, controller = free_ports(2)
         self._configuration = folder / "server.properties"
         self._configuration.write_text(_CONFIGURATION.format(folder=folder, port=self._port, controller=controller))
         self._process: subprocess.Popen[bytes] | None = None
@@ -108,10 +109,3 @@ def kafka_broker() -> Iterator[Broker]:
             broker.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]

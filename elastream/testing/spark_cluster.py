@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -15,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+
+from elastream.testing.ports import free_ports
 
 HOME = Path(pyspark.__file__).parent
 WORKERS = 3
@@ -35,7 +36,7 @@ class Cluster:
         self._folder = folder
         self._master: list[subprocess.Popen[bytes]] = []
         self._workers: list[subprocess.Popen[bytes]] = []
-        self._port, self._page = _free_ports(2)
+        self._port, self._page = free_ports(2)
         self.master = f"spark://127.0.0.1:{self._port}"
         conf = folder / "conf"
         conf.mkdir()
@@ -159,14 +160,3 @@ def _sessions() -> dict[int, int]:
                 if state != "Z":
                     found[int(entry.name)] = int(session)
     return found
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()

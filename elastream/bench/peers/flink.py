@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
-from elastream.bench.peers.processes import Java, Started, free_port, started
+from elastream.bench.peers.processes import Java, Started, started
 from elastream.bench.peers.replicas import Replicas
 from elastream.bench.peers.systems import Row, classpath
 from elastream.bench.tweets_load import SERVICE_MS
 from elastream.errors import RunFailed
+from elastream.testing.ports import free_ports
 
 START_S = 60.0
 HEAP_MB = 1024
@@ -49,7 +50,7 @@ def parse_job(job: dict[str, Any]) -> Replicas | None:
 @contextmanager
 def flink_run(row: Row, peers: Path, folder: Path) -> Iterator[FlinkRun]:
     """Started with one replica of each operator."""
-    port = free_port()
+    (port,) = free_ports(1)
     address = f"http://127.0.0.1:{port}"
     settings = {
         **row.settings,
