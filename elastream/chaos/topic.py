@@ -53,6 +53,9 @@ class Topic:
     def _properties(self) -> Any:
         properties = self._jvm.java.util.HashMap()
         properties.put("bootstrap.servers", self._broker.servers)
+        # With more, the second request may be taken by a leader that refused the first because it was not ready yet; the
+        # first is then out of sequence for good, and expires.
+        properties.put("max.in.flight.requests.per.connection", "1")
         for part in ("key", "value"):
             properties.put(f"{part}.serializer", "org.apache.kafka.common.serialization.StringSerializer")
         return properties
