@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from elastream.bench.outcomes import COLUMNS
-from elastream.bench.runner import Plant, Progress, run_suite
+from elastream.bench.runner import Plant, Progress, models_of, run_suite
 from elastream.bench.scenario import Scenario
 from elastream.bench.suite import Suite, load_suite, parse_suite, suite_names
 from elastream.errors import SettingError
@@ -169,6 +169,28 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     assert said == ["kept from an earlier run: a b, a/b; --again runs them anew"]
     run_suite(SUITE, plant, tmp_path, said.append, again=True)
     assert plant.ran == ["a b", "a/b", "c"] * 2
+
+
+def test_what_a_scenario_learns_is_known_in_the_next_and_forgotten_when_the_suite_runs_again(tmp_path: Path) -> None:
+    class Learns(Ledger):
+        def __init__(self) -> None:
+            super().__init__()
+            self.knew: list[bool | None] = []
+
+        def run(self, scenario: Scenario, folder: Path, progress: Progress) -> None:
+            models = models_of(scenario, folder)
+            self.knew.append(None if models is None else Path(models).exists())
+            if models is not None:
+                Path(models).mkdir(parents=True, exist_ok=True)
+            super().run(scenario, folder, progress)
+
+    names = {"first": "m", "second": "m", "another": "n", "none": None}
+    suite = Suite("learns", "L", tuple(Scenario(name, r_over=4, models=models) for name, models in names.items()), "")
+    plant = Learns()
+    run_suite(suite, plant, tmp_path, print)
+    assert plant.knew == [False, True, False, None]
+    run_suite(suite, plant, tmp_path, print, again=True)
+    assert plant.knew[4:] == [False, True, False, None]
 
 
 def test_a_scenario_that_was_changed_runs_again(tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ from elastream.topology import Topology
 from elastream.workload import Arrivals, constant
 
 CPU_S = 0.001
-LOCKED_S, UNLOCKED_S = 0.002, 0.004
+LOCKED_S, UNLOCKED_S = 0.002, 0.018
 """Of each tuple, with the lock and without it."""
-LIMIT_PER_S, ANSWER_S = 400.0, 0.004
+LIMIT_PER_S, ANSWER_S = 400.0, 0.02
 """The service takes no more than so many per second, and answers after this time."""
-MOST = 8
+MOST = 16
 
 
 def nonlinear(arrivals: Arrivals | None = None) -> Topology:

@@ -17,6 +17,10 @@ DONE = "scenario.json"
 """Written when a run is over. Whatever it does not agree with is run again."""
 
 
+MODELS = "models"
+"""Where scenarios keep what their policies learn, in a directory for each name."""
+
+
 class Plant(Protocol):
     """What a scenario runs on."""
 
@@ -58,6 +62,8 @@ def run_suite(
     if kept:
         say(f"kept from an earlier run: {', '.join(kept)}; --again runs them anew")
     left = [scenario for scenario in suite.scenarios if scenario.name not in kept]
+    if not kept:
+        shutil.rmtree(folder / MODELS, ignore_errors=True)
     for position, scenario in enumerate(left):
         its = [expected[s.name] for s in left]
         progress = Progress(
@@ -84,6 +90,11 @@ def _write(suite: Suite, folder: Path, places: dict[str, str]) -> list[Outcome]:
     paper = {scenario.name: dict(scenario.paper) for scenario in suite.scenarios}
     write_outcomes(suite.name, suite.title, suite.note, outcomes, folder, paper, workloads, suite.columns)
     return outcomes
+
+
+def models_of(scenario: Scenario, folder: Path) -> str | None:
+    """The directory of what is learned, beside the scenario's own; None: nothing outlives it."""
+    return None if scenario.models is None else str(folder.parent / MODELS / scenario.models)
 
 
 def _is_done(scenario: Scenario, plant: Plant, place: Path) -> bool:

@@ -62,6 +62,8 @@ class Scenario:
     top: int | None = None
     model: str | None = None
     lattice: int | None = None
+    models: str | None = None
+    """A name: what a policy learns in a scenario is known in those after it that have the same."""
     paper: tuple[tuple[str, float], ...] = ()
     """What a paper has for it, by the names of columns."""
 

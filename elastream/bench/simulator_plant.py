@@ -4,10 +4,10 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from elastream.apps import BUILT_IN
 from elastream.apps.load import load_app
+from elastream.bench.runner import Progress, models_of
 from elastream.bench.scenario import Scenario
 from elastream.control import Guards, Policy
 from elastream.errors import SettingError
@@ -27,9 +27,6 @@ from elastream.simulator.storm_steps import StormSteps
 from elastream.topology import Graph
 from elastream.workload import Arrivals
 from elastream.workload.replay import Replay
-
-if TYPE_CHECKING:
-    from elastream.bench.runner import Progress
 
 DRAIN_S = 15.0
 """As on Spark: how long a run may go on after its last tuple was due."""
@@ -69,8 +66,8 @@ class SimulatorPlant:
         # It takes hardly any time; what counts is which part of a suite is done.
         return 1.0
 
-    def run(self, scenario: Scenario, folder: Path, progress: "Progress") -> None:
-        done = self.simulate(scenario)
+    def run(self, scenario: Scenario, folder: Path, progress: Progress) -> None:
+        done = self.simulate(scenario, models=models_of(scenario, folder))
         done.record.window_s = scenario.window_s
         write_report(done.record, done.events, folder, scenario.r_over)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from elastream.apps import BUILT_IN
 from elastream.apps.load import load_app
-from elastream.bench.runner import Progress
+from elastream.bench.runner import Progress, models_of
 from elastream.bench.scenario import Scenario
 from elastream.engine import Handle, run, session
 from elastream.engine.measure.recording import Recorder, events_of
@@ -60,6 +60,7 @@ class SparkPlant:
                 td_s=scenario.td_s,
                 guards=scenario.guards(),
                 settings=scenario.settings(),
+                models=models_of(scenario, folder),
             )
             recorder = Recorder(handle)
             recorder.record.window_s = scenario.window_s
