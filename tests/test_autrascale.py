@@ -261,7 +261,7 @@ def test_where_a_service_has_a_limit_the_best_are_the_leanest_with_the_largest_t
 
 
 def test_a_search_is_told_step_by_step() -> None:
-    policy = AuTraScale(latency_ms=300)
+    policy = AuTraScale(latency_ms=300, plain=1)
     # Numbers of the simulator are numpy's; a step must be written as JSON all the same.
     seen = replace(line(16.6, 25, replicas=8), latency_mean_s=np.float64(0.9))
     steps = []

@@ -10,6 +10,7 @@ from elastream.workload import constant, steps
 
 TARGET_MS = 200.0
 WORD = f"autrascale:latency_ms={TARGET_MS:g}"
+PLAIN = f"{WORD},plain=1"
 FIRST = 9
 """First samples of three operators, all alike (6) and one alone (3)."""
 
@@ -45,7 +46,7 @@ def test_drs_with_observed_rates_keeps_it_with_more_replicas_than_autrascale() -
 
 
 def test_every_reason_says_what_was_tried_what_is_best_and_why_the_next() -> None:
-    reasons = played(WORD, constant(220, 900.0), start=1).reasons
+    reasons = played(PLAIN, constant(220, 900.0), start=1).reasons
     assert reasons[0].startswith("by true rates the fewest that serve")
     tried = [reason for reason in reasons if reason.startswith("tried")]
     assert any("best so far (" in reason and "first sample" in reason for reason in tried)
@@ -56,12 +57,27 @@ def test_every_reason_says_what_was_tried_what_is_best_and_why_the_next() -> Non
 def test_at_another_rate_transfer_takes_at_most_half_the_real_samples_of_starting_anew(before: int, after: int) -> None:
     transferred = anew = 0
     for seed in (1, 2):
-        both = played(WORD, steps([before, after], 1800.0), start=1, seed=seed)
-        alone = played(WORD, constant(after, 900.0), start=1, seed=seed)
+        both = played(PLAIN, steps([before, after], 1800.0), start=1, seed=seed)
+        alone = played(PLAIN, constant(after, 900.0), start=1, seed=seed)
         assert both.latency_ms <= TARGET_MS and alone.latency_ms <= TARGET_MS
         transferred += len(model_of(both.policy, after).samples)
         anew += len(model_of(alone.policy, after).samples)
     assert transferred <= anew / 2
+
+
+def test_a_reserve_that_is_tried_first_finds_sizes_with_fewer_samples_than_the_papers_first_ones() -> None:
+    ours, papers = (played(word, constant(120, 900.0), start=1) for word in (WORD, PLAIN))
+    assert ours.latency_ms <= TARGET_MS and papers.latency_ms <= TARGET_MS
+    assert len(model_of(ours.policy, 120).samples) < len(model_of(papers.policy, 120).samples)
+    assert sum(ours.sizes) <= sum(papers.sizes)
+    assert any("next" in reason and "the fewest that serve 1.25 times the rate" in reason for reason in ours.reasons)
+
+
+def test_what_waits_from_before_a_jump_of_the_rate_is_served_first() -> None:
+    arrivals = steps([60, 200], 400.0)
+    ours, papers = (played(word, arrivals, start=1) for word in (WORD, PLAIN))
+    assert any("tuples wait from before; they are served first" in reason for reason in ours.reasons)
+    assert not any("wait from before" in reason for reason in papers.reasons)
 
 
 def test_a_target_that_cannot_be_kept_is_said_so_with_the_best_that_can_be() -> None:

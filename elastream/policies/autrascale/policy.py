@@ -11,6 +11,7 @@ from math import inf, isinf
 
 from elastream.control import Observation, Proposal, SearchStep, Want
 from elastream.errors import SettingError
+from elastream.policies.autrascale.backlog import Backlog
 from elastream.policies.autrascale.base_search import BaseSearch, Ran
 from elastream.policies.autrascale.models import BenefitModel, Sample, Sizes, distance, nearest
 from elastream.policies.autrascale.rate_watch import SAME, RateWatch
@@ -26,6 +27,8 @@ MISSED = 2
 QUIET = 2
 """Intervals without input after which everything shrinks."""
 MOST_MODELS = 64
+RESERVE = 1.25
+"""Behind the base the fewest sizes that serve so many times the rate are tried, before first samples that cost far more."""
 
 
 class AuTraScale:
@@ -43,8 +46,12 @@ class AuTraScale:
         alike: int = 6,
         samples: int = 40,
         seed: int = 0,
+        plain: int = 0,
     ) -> None:
-        """`per_second`: the input rate to be ready for; 0 means the one that is seen. `samples`: measured per rate at most."""
+        """`per_second`: the input rate to be ready for; 0 means the one that is seen. `samples`: measured per rate at most.
+
+        `plain=1`: as in the paper, which serves no backlog first and tries nothing between the base and its first samples.
+        """
         if not 0 <= per_second < inf:
             raise SettingError(f"policy 'autrascale': per_second must be 0 or more, got {per_second:g}; 0: as it comes")
         if not 0 <= xi < inf:
@@ -53,12 +60,16 @@ class AuTraScale:
             raise SettingError(
                 f"policy 'autrascale': alike from 2, samples from 1 and seed from 0, got {alike}, {samples} and {seed}"
             )
-        self.name = f"autrascale:latency_ms={latency_ms:g}"
+        if plain not in (0, 1):
+            raise SettingError(f"policy 'autrascale': plain must be 0 or 1 (as in the paper), got {plain}")
+        self.name = f"autrascale:latency_ms={latency_ms:g}" + (",plain=1" if plain else "")
         self._search = Search(Goal(latency_ms / 1e3, alpha, w), xi, alike, seed)
         self._samples = samples
         self._eyes = Eyes()
         self._rate = RateWatch(per_second)
         self._settling = Settling(latency_ms / 1e3)
+        self._backlog = Backlog(latency_ms / 1e3)
+        self._plain = plain
         self._models: dict[float, BenefitModel] = {}
         self._model: BenefitModel | None = None
         self._old: BenefitModel | None = None
@@ -73,7 +84,7 @@ class AuTraScale:
         self._sizes: Sizes = ()
         self._refused: set[Sizes] = set()
         self._stuck = self._missed = self._quiet = self._base_runs = 0
-        self._done = self._tried_all = False
+        self._done = self._tried_all = self._reserved = False
 
     @property
     def models(self) -> tuple[BenefitModel, ...]:
@@ -100,6 +111,10 @@ class AuTraScale:
             self._begin(sight)
         elif not self._target:
             return Proposal()
+        elif extra_per_s := self._backlog.to_serve(
+            sight.interval.queued, self._rate.per_second, sight.interval.seconds, arrived=sight.sizes == self._target
+        ):
+            return self._drain(sight, extra_per_s)
         elif sight.sizes != self._target and not self._is_refused(sight, moved):
             pass
         elif self._base_search is not None:
@@ -115,7 +130,7 @@ class AuTraScale:
         known = nearest(ours, rate)
         self._refused, self._early = set(), []
         self._stuck = self._missed = self._base_runs = 0
-        self._done = self._tried_all = False
+        self._done = self._tried_all = self._reserved = False
         self._base_search = self._model = None
         self._old = nearest([model for model in ours if len(model.samples) >= INFORMED], rate)
         if known is not None and distance(known.per_second, rate) <= SAME:
@@ -176,7 +191,7 @@ class AuTraScale:
             return
         following: Trial | Stop = Stop(f"{self._samples} samples are the most")
         if len(model.samples) + len(self._refused) < self._samples:
-            following = self._search.next(model, self._old, self._refused)
+            following = self._next(sight, model)
         best = self._search.best(model)
         if isinstance(following, Stop):
             self._done = True
@@ -192,6 +207,22 @@ class AuTraScale:
         so_far = "" if best == sample else f"; best so far {_of(best)}"
         self._aim(following.sizes, f"tried {tried}{so_far}; next {_words(following.sizes)}: {following.reason}")
         self._trial = following
+
+    def _next(self, sight: Sight, model: BenefitModel) -> Trial | Stop:
+        if not (self._plain or self._reserved or self._old):
+            self._reserved = True
+            sizes = tuple(map(max, model.base, self._eyes.recommended(sight, model.per_second * RESERVE)))
+            if sizes not in self._refused | {sample.sizes for sample in model.samples}:
+                return Trial(sizes, f"the fewest that serve {RESERVE:g} times the rate")
+        return self._search.next(model, self._old, self._refused)
+
+    def _drain(self, sight: Sight, extra_per_s: float) -> Proposal:
+        """More than the sizes that are to be measured, until what waited before them is served."""
+        self._stuck = 0
+        larger = self._eyes.recommended(sight, self._rate.per_second + extra_per_s)
+        sizes = tuple(map(max, larger, self._target))
+        waits = f"{sight.interval.queued} tuples wait from before; they are served first"
+        return self._wants(sight, sizes, f"{waits}, then {_words(self._target)}: {self._reason}")
 
     def _note(self, model: BenefitModel, sample: Sample, following: Sizes, why: str) -> None:
         """The step of the search that is told with the next proposal."""
@@ -237,6 +268,8 @@ class AuTraScale:
         return model
 
     def _aim(self, sizes: Sizes, reason: str) -> None:
+        if sizes != self._target and not self._plain:
+            self._backlog.begin()
         self._target, self._reason, self._stuck, self._trial = sizes, reason, 0, None
 
     def _wants(self, sight: Sight, sizes: Sizes, reason: str) -> Proposal:
