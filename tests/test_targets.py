@@ -73,9 +73,9 @@ def test_a_target_needs_a_policy_by_its_name() -> None:
 
 def test_commands_take_the_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["wordcount", "--trace", "constant:per_second=50,seconds=10", "--report", str(tmp_path)]
-    assert main(["simulate", *where, "--policy", "elastic", "--latency-ms", "300"]) == 0
+    assert main(["simulate", *where, "--latency-ms", "300"]) == 0
     assert '"policy": "elastic:latency_s=0.3"' in (tmp_path / "report.json").read_text()
-    assert main(["simulate", *where, "--latency-ms", "300"]) == 2
+    assert main(["simulate", *where, "--policy", "psps", "--latency-ms", "300"]) == 2
     assert "'psps': has no target latency_ms" in capsys.readouterr().err
-    assert main(["run", "wordcount", "--latency-ms", "300"]) == 2
+    assert main(["run", "wordcount", "--policy", "none", "--latency-ms", "300"]) == 2
     assert "--latency-ms needs a policy" in capsys.readouterr().err
