@@ -1,11 +1,15 @@
 """Targets of users: a latency, or a rate to be ready for, for every policy that has one."""
 
+import argparse
+import inspect
 from pathlib import Path
 
 import pytest
 
-from elastream import Topology, sources
+from elastream import Topology, run, sources
 from elastream.cli.main import main
+from elastream.cli.policy_options import chosen_policy
+from elastream.cli.run import add_arguments
 from elastream.errors import SettingError
 from elastream.policies import make_policy, with_targets
 from elastream.policies.psps import Psps
@@ -79,3 +83,26 @@ def test_commands_take_the_targets(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "'psps': has no target latency_ms" in capsys.readouterr().err
     assert main(["run", "wordcount", "--policy", "none", "--latency-ms", "300"]) == 2
     assert "--latency-ms needs a policy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "policy"),
+    [
+        ([], "elastic"),
+        (["--latency-ms", "300"], "elastic:latency_s=0.3"),
+        (["--policy", "psps"], "psps"),
+        (["--policy", "none"], None),
+        (["--replicas", "count=3@10"], None),
+        (["--replicas", "count=3@10", "--policy", "elastic"], "elastic"),
+    ],
+)
+def test_elastic_decides_unless_another_policy_or_none_is_named_or_replicas_are_set_by_hand(
+    words: list[str], policy: str | None
+) -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert chosen_policy(parser.parse_args(["wordcount", *words])) == policy
+
+
+def test_an_application_is_run_with_elastic_unless_something_else_is_said() -> None:
+    assert inspect.signature(run).parameters["policy"].default == "elastic"
