@@ -18,7 +18,7 @@ app.map("square", square, after="numbers", schema="id long, square long", replic
 app.output("squares", after="square")
 
 if __name__ == "__main__":
-    with run(app) as handle:
+    with run(app, policy=None) as handle:  # without a policy replicas are changed by hand
         handle.scale("square", 3)  # while the stream flows
         handle.await_end()
         print(handle.output("squares").sort_by("id").slice(1, 3).to_pylist())

@@ -54,7 +54,7 @@ def application():
 
 
 if __name__ == "__main__":
-    with run(application(), *sys.argv[1:], settings=Settings(state_partitions=2)) as handle:
+    with run(application(), *sys.argv[1:], settings=Settings(state_partitions=2), policy=None) as handle:
         while not handle.observe(10).operators["count"].processed:
             time.sleep(0.1)
         handle.scale("enrich", 2)

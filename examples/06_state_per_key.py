@@ -53,7 +53,7 @@ app.window(
 app.output("windows", after="busy")
 
 if __name__ == "__main__":
-    with run(app, *sys.argv[1:]) as handle:
+    with run(app, *sys.argv[1:], policy=None) as handle:
         handle.await_begin(60)
         handle.scale("visits", 8)
         handle.await_end()

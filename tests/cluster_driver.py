@@ -97,7 +97,7 @@ def refusal(spark: SparkSession, folder: Path, base: str | None = None, sink: st
     flow = Topology("lacking").source("in", sources.replay(constant(10, 1)))
     flow.sink("end", sinks.parquet(sink or str(folder / "out")), after="in")
     try:
-        run(flow, (base or None) if base is not None else str(folder / "base"), spark=spark)
+        run(flow, (base or None) if base is not None else str(folder / "base"), spark=spark, policy=None)
     except ElastreamError as error:
         return str(error)
     finally:

@@ -35,7 +35,7 @@ def main() -> None:
     flow = Topology("mortal").source("in", sources.kafka(servers, came, "id long", end="latest", most_per_tick=150))
     flow.batch("work", same, after="in", replicas=2)
     flow.sink("out", sinks.kafka(servers, left), after="work", replicas=2)
-    with run(flow, f"{folder}/base", master="local[4]") as handle:
+    with run(flow, f"{folder}/base", master="local[4]", policy=None) as handle:
         handle.await_end()
 
 

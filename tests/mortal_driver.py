@@ -133,7 +133,7 @@ def main() -> None:
     spark = session("local[6]")
     if not sys.stdin.readline():
         return
-    handle = run(topology(folder, count), str(folder / "base"), spark=spark, settings=settings)
+    handle = run(topology(folder, count), str(folder / "base"), spark=spark, settings=settings, policy=None)
 
     def at_each_tick(tick: Tick) -> None:
         print(tick.number, flush=True)

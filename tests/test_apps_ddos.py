@@ -282,7 +282,7 @@ def test_spark_learns_what_is_normal_and_the_stream_applies_it(spark: SparkSessi
     app = ddos.topology(
         constant(1500, 2.0), database=str(tmp_path / "x.sqlite"), model=str(tmp_path / "model.json"), replicas=2
     )
-    with run(app, str(tmp_path / "base"), spark=spark) as handle:
+    with run(app, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         finish(handle)
         assert handle.dead_letters().num_rows == 0
     rows = in_table(app)

@@ -98,7 +98,7 @@ def test_an_application_stores_every_tuple_once_with_its_classes(
     app = APPS[name](
         constant(600, 2), database=str(tmp_path / "x.sqlite"), grouping="load_balancing", service_ms=0.2, replicas=4
     )
-    with run(app, str(tmp_path / "base"), spark=spark) as handle:
+    with run(app, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         for operator in app.build().served:
             handle.scale(operator.name, 4 if operator.name == "store" else 2)
         finish(handle)

@@ -193,7 +193,7 @@ def test_both_queries_agree_with_a_plain_query_of_the_same_events_by_spark(spark
     users = by_session.selectExpr("person", "unix_micros(window.start) / 1e6", "unix_micros(window.end) / 1e6", "count")
     for name, query in (("nexmark-q5", hottest), ("nexmark-q11", users)):
         with run(
-            hastened(graphs[name], constant(count, 1)), str(tmp_path / name), spark=spark, benchmark_s=0
+            hastened(graphs[name], constant(count, 1)), str(tmp_path / name), spark=spark, benchmark_s=0, policy=None
         ) as handle:
             handle.scale("count", 3)
             finish(handle)

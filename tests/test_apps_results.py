@@ -165,7 +165,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 def test_an_application_stores_in_postgresql(server: Server, spark: SparkSession, tmp_path: Path) -> None:
     app = tweets.topology(constant(400, 1), database=server.url, replicas=3)
-    with run(app, str(tmp_path / "base"), spark=spark) as handle:
+    with run(app, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         handle.scale("store", 3)
         finish(handle)
         assert handle.dead_letters().num_rows == 0

@@ -258,7 +258,7 @@ def test_both_applications_agree_with_a_plain_count_of_the_text_by_spark(spark: 
         app = module.topology(
             constant(count, 1.0), payload=str(file), database=str(tmp_path / f"{last}.sqlite"), **more
         )
-        with run(app, str(tmp_path / last), spark=spark) as handle:
+        with run(app, str(tmp_path / last), spark=spark, policy=None) as handle:
             handle.scale("count", 3)
             finish(handle)
             assert handle.dead_letters().num_rows == 0

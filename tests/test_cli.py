@@ -58,7 +58,11 @@ def app_file(folder: Path, seconds: float) -> str:
         (["run", "tweets", "--td", "-1"], "td_s must be more than 0, got -1"),
         (["run", "tweets", "--policy", "pspss"], "no policy 'pspss'; did you mean 'psps'?"),
         (["run", "tweets", "--policy", "psps", "--slack", "2"], "guards: slack must be from 0 to less than 1, got 2"),
-        (["run", "tweets", "--dry-run"], "--dry-run needs a policy; name one with --policy"),
+        (
+            ["run", "tweets", "--policy", "none", "--dry-run"],
+            "--dry-run needs a policy; name one with --policy",
+        ),
+        (["run", "tweets", "--replicas", "content=3", "--dry-run"], "--dry-run needs a policy; name one with --policy"),
         (["bench", "policies", "psps", "dsb"], "no policy 'dsb'"),
         (["bench", "policies", "psps", "--td", "0"], "td_s must be more than 0, got 0"),
         (["replay", "nowhere", "--policy", "psps"], "replay nowhere: no such directory"),

@@ -20,7 +20,7 @@ def report(batch):
 if __name__ == "__main__":
     flow = Topology("born").source("in", sources.replay(constant(10, 1)))
     flow.batch("a", report, after="in").sink("end", lambda batch, delivery: None, after="a")
-    run(flow, "base", master="local[2]").await_end()
+    run(flow, "base", master="local[2]", policy=None).await_end()
 """
 
 

@@ -107,7 +107,7 @@ def test_replicas_change_while_it_flows_and_every_one_serves(spark: SparkSession
     flow = numbers(6000).dataframe("work", lambda frame: frame, after="in", replicas=(1, 4))
     flow.output("out", after="work")
     # Short lanes let a few through in a tick, so that there are ticks enough before and after.
-    with run(flow, str(tmp_path), spark=spark, settings=Settings(q_size=200)) as handle:
+    with run(flow, str(tmp_path), spark=spark, settings=Settings(q_size=200), policy=None) as handle:
         wait_for(lambda: handle.observe(60).operators["work"].processed, 180)
         handle.scale("work", 4)
         wait_for(lambda: handle.observe().operators["work"].replicas == 4, 180)
@@ -127,7 +127,7 @@ def test_spark_compiles_nothing_anew_once_it_flows(spark: SparkSession, tmp_path
     jvm: Any = spark._jvm
     compilations = jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME().getCount
     ticks: list[int] = []
-    with run(flow, str(tmp_path), spark=spark) as handle:
+    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
         handle.subscribe(lambda tick: ticks.append(compilations()))
         wait_for(lambda: len(ticks) > 15, 180)
         assert handle.observe(60).operators["work"].processed > 0
@@ -137,7 +137,7 @@ def test_spark_compiles_nothing_anew_once_it_flows(spark: SparkSession, tmp_path
 def test_a_window_comes_once_when_the_watermark_has_passed_it(spark: SparkSession, tmp_path: Path) -> None:
     flow = seconds(4000).dataframe("count", per_minute, after="in", schema=PER_MINUTE, replicas=2)
     flow.output("out", after="count")
-    with run(flow, str(tmp_path), spark=spark) as handle:
+    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle, 240)
         rows = handle.output("out").to_pylist()
         audit = handle.audit()
@@ -168,10 +168,10 @@ def test_the_state_of_transform_with_state_goes_on_after_a_stop(spark: SparkSess
     flow = seconds(3000).dataframe("total", running_total, after="in", schema="key long, total long", replicas=2)
     flow.output("out", after="total")
     settings = Settings(q_size=400)
-    with run(flow, str(tmp_path), spark=spark, settings=settings) as handle:
+    with run(flow, str(tmp_path), spark=spark, settings=settings, policy=None) as handle:
         wait_for(lambda: handle.observe(60).operators["total"].processed, 180)
     assert handle.ledger.totals["total"].processed < 3000
-    with run(flow, str(tmp_path), spark=spark, settings=settings) as handle:
+    with run(flow, str(tmp_path), spark=spark, settings=settings, policy=None) as handle:
         finish(handle, 240)
         rows = handle.output("out").to_pylist()
     last = Counter[int]()
@@ -187,7 +187,7 @@ def counted(frame: DataFrame) -> DataFrame:
 def test_counts_without_a_watermark_are_given_whenever_they_change(spark: SparkSession, tmp_path: Path) -> None:
     flow = seconds(2000).dataframe("count", counted, after="in", schema="key long, count long", updates=True)
     flow.output("out", after="count")
-    with run(flow, str(tmp_path), spark=spark, settings=Settings(q_size=500)) as handle:
+    with run(flow, str(tmp_path), spark=spark, settings=Settings(q_size=500), policy=None) as handle:
         finish(handle, 240)
         rows = handle.output("out").to_pylist()
     assert len(rows) > 10
@@ -217,8 +217,8 @@ def test_a_function_that_cannot_be_run_is_refused_at_the_start(
 ) -> None:
     flow = seconds(10).dataframe("bad", function, after="in", **how).output("out", after="bad")
     with pytest.raises(TopologyError, match=message):
-        run(flow, str(tmp_path), spark=spark)
-    with run(seconds(5).output("out", after="in"), str(tmp_path), spark=spark) as handle:
+        run(flow, str(tmp_path), spark=spark, policy=None)
+    with run(seconds(5).output("out", after="in"), str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle, 240)
 
 
@@ -227,7 +227,7 @@ def test_what_does_not_go_together_is_refused(spark: SparkSession, tmp_path: Pat
     two.dataframe("one", counted, after="in", schema="key long, count long", updates=True).output("a", after="one")
     two.dataframe("two", per_minute, after="in", schema=PER_MINUTE).output("b", after="two")
     with pytest.raises(TopologyError, match="dataframe 'one': updates=True, but 'two' keep state too"):
-        run(two, str(tmp_path / "two"), spark=spark)
+        run(two, str(tmp_path / "two"), spark=spark, policy=None)
     chained = seconds(10).dataframe("work", lambda frame: frame, after="in", chain=True).output("out", after="work")
     with pytest.raises(TopologyError, match=r"operator 'work': Spark serves .* remove chain=True"):
         chained.build()
@@ -253,19 +253,20 @@ def test_a_function_that_raises_stops_the_run_and_a_mended_one_goes_on_with_ever
         numbers(500).dataframe("work", broken, after="in", replicas=2).output("out", after="work"),
         str(tmp_path),
         spark=spark,
+        policy=None,
     )
     with pytest.raises(RunFailed, match=r"tick \d+ failed, nothing of it was applied: .*ValueError: no 77") as failed:
         handle.await_end(240)
     assert "\n" not in str(failed.value)
     mended = numbers(500).dataframe("work", lambda frame: frame, after="in", replicas=2).output("out", after="work")
-    with run(mended, str(tmp_path), spark=spark) as again:
+    with run(mended, str(tmp_path), spark=spark, policy=None) as again:
         finish(again, 240)
         assert ids_of(again) == each_once(500)
 
 
 def test_what_is_too_old_is_dropped_before_spark_sees_it(spark: SparkSession, tmp_path: Path) -> None:
     flow = numbers(1000, seconds=0.1).dataframe("work", lambda frame: frame, after="in").output("out", after="work")
-    with run(flow, str(tmp_path), spark=spark, settings=Settings(t_out_s=1e-6)) as handle:
+    with run(flow, str(tmp_path), spark=spark, settings=Settings(t_out_s=1e-6), policy=None) as handle:
         finish(handle, 240)
         audit = handle.audit()
     assert (audit.entered, audit.dropped, audit.finished, audit.problems) == (1000, 1000, 0, ())
@@ -274,13 +275,13 @@ def test_what_is_too_old_is_dropped_before_spark_sees_it(spark: SparkSession, tm
 
 def test_a_base_with_state_keeps_its_branches(spark: SparkSession, tmp_path: Path) -> None:
     flow = seconds(100).dataframe("count", per_minute, after="in", schema=PER_MINUTE).output("out", after="count")
-    with run(flow, str(tmp_path), spark=spark) as handle:
+    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle, 240)
     other = seconds(100).dataframe("tally", per_minute, after="in", schema=PER_MINUTE).output("out", after="tally")
     with pytest.raises(
         SettingError, match=r"dataframe operators \['count'\], this topology has \['tally'\]; put them back"
     ):
-        run(other, str(tmp_path), spark=spark)
+        run(other, str(tmp_path), spark=spark, policy=None)
 
 
 def two_with_state(count: int) -> Topology:
@@ -302,7 +303,7 @@ def test_state_is_rescaled_while_it_flows_taken_back_on_any_doubt_and_at_the_nex
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base, settings = str(tmp_path), Settings(q_size=300, state_partitions=2)
-    with run(two_with_state(6000), base, spark=spark, settings=settings) as handle:
+    with run(two_with_state(6000), base, spark=spark, settings=settings, policy=None) as handle:
         wait_for(lambda: handle.observe(60).operators["total"].processed, 180)
         done = handle.rescale_state("count", 3)
         assert (done.before, done.after, done.problem) == (2, 3, "")
@@ -337,7 +338,7 @@ def test_state_is_rescaled_while_it_flows_taken_back_on_any_doubt_and_at_the_nex
             handle.await_end(10)
     monkeypatch.undo()
     assert (tmp_path / state_rescale.UNFINISHED).exists()
-    with run(two_with_state(6000), base, spark=spark, settings=settings) as handle:
+    with run(two_with_state(6000), base, spark=spark, settings=settings, policy=None) as handle:
         assert not (tmp_path / state_rescale.UNFINISHED).exists()
         assert Checkpoint(spark, f"file://{tmp_path}/checkpoint").partitions(handle.ledger.batch) == 3
         finish(handle, 240)
@@ -370,7 +371,7 @@ class PauseFirst:
 def test_a_batch_that_spark_begins_while_its_query_is_paused_comes_again_and_nobody_waits_for_the_other(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    with run(two_with_state(3000), str(tmp_path), spark=spark, settings=Settings(q_size=300)) as handle:
+    with run(two_with_state(3000), str(tmp_path), spark=spark, settings=Settings(q_size=300), policy=None) as handle:
         lock = PauseFirst()
         query = handle._run.connected.query
         wait_for(lambda: handle.observe(60).operators["total"].processed, 180)

@@ -14,12 +14,12 @@ def test_a_run_on_an_object_store_is_stopped_and_goes_on_with_every_tuple(spark:
     base = address(endpoint, f"{BUCKET}/run")
     flow = Topology("remote").source("in", sources.replay(constant(300, 4)))
     flow.batch("a", same, after="in", replicas=(1, 3), start=2).output("out", after="a")
-    with run(flow, base, spark=spark) as handle:
+    with run(flow, base, spark=spark, policy=None) as handle:
         with pytest.raises(BaseInUse, match="in use by"):
-            run(flow, base, spark=spark)
+            run(flow, base, spark=spark, policy=None)
         handle.scale("a", 3)
         handle.await_end(2)
-    with run(flow, base, spark=spark) as again:
+    with run(flow, base, spark=spark, policy=None) as again:
         finish(again)
         assert ids_of(again) == each_once(1200)
         assert again.audit().problems == ()
@@ -32,5 +32,5 @@ def test_a_streaming_dataframe_on_a_remote_base_needs_a_place_for_sparks_checkpo
     rate = sources.dataframe(spark.readStream.format("rate").load().select("value"))
     flow = Topology("remote").source("rate", rate).output("out", after="rate")
     with pytest.raises(SettingError, match="say where Spark's checkpoint is") as refused:
-        run(flow, address(endpoint, f"{BUCKET}/frames"), spark=spark)
+        run(flow, address(endpoint, f"{BUCKET}/frames"), spark=spark, policy=None)
     assert SECRET not in str(refused.value)

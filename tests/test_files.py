@@ -38,7 +38,7 @@ def test_a_directory_goes_through_the_operators_into_another(spark: SparkSession
     flow = Topology("files").source("in", source)
     flow.map("double", lambda row: {**row, "id": row["id"] * 2}, after="in", replicas=2)
     flow.sink("out", getattr(sinks, kind)(str(tmp_path / "out"), every_s=0), after="double", replicas=2)
-    with run(flow, str(tmp_path / "base"), spark=spark) as handle:
+    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         wait_for(lambda: handle.totals("out").finished == 600)
         handle.stop()
         audit = handle.audit()
@@ -55,7 +55,7 @@ def test_lines_that_cannot_be_read_go_to_the_dead_letters(spark: SparkSession, t
     (tmp_path / "in" / "one.json").write_text('{"id": 1}\nnothing\n{"id": 2}\n{"id": [3]}\n')
     flow = Topology("bad").source("in", sources.json(str(tmp_path / "in"), "id long"))
     flow.batch("work", same, after="in").output("out", after="work")
-    with run(flow, str(tmp_path / "base"), spark=spark) as handle:
+    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         wait_for(lambda: handle.totals("in").entered == 4)
         wait_for(lambda: handle.observe().queued == 0)
         handle.stop()
@@ -77,7 +77,7 @@ def test_a_job_that_is_repeated_leaves_the_directory_as_it_is(
     first = broken_off(flow(), tmp_path / "base", spark, monkeypatch)
     before = {path.name for path in (tmp_path / "out").glob("delivery=*")}
     assert f"delivery={first}" in before, "the job that failed had written"
-    with run(flow(), str(tmp_path / "base"), spark=spark) as handle:
+    with run(flow(), str(tmp_path / "base"), spark=spark, policy=None) as handle:
         finish(handle)
         audit = handle.audit()
     assert (audit.finished, audit.queued, audit.problems) == (3000, 0, ())
@@ -99,7 +99,10 @@ def broken_off(flow: Topology, base: Path, spark: SparkSession, monkeypatch: pyt
 
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "commit", fail)
-        with pytest.raises(RunFailed, match="the lights went out"), run(flow, str(base), spark=spark) as handle:
+        with (
+            pytest.raises(RunFailed, match="the lights went out"),
+            run(flow, str(base), spark=spark, policy=None) as handle,
+        ):
             finish(handle)
     identity = unseal("base", (base / "base.json").read_bytes(), "base.json")["id"]
     return f"{identity}.out-{given}-out"
@@ -110,7 +113,7 @@ def test_a_directory_collects_rows_before_it_writes_and_the_last_ones_do_not_wai
 ) -> None:
     flow = Topology("few").source("in", sources.replay(constant(400, 6)))
     flow.batch("work", same, after="in").sink("out", sinks.json(str(tmp_path / "out"), every_s=2), after="work")
-    with run(flow, str(tmp_path / "base"), spark=spark) as handle:
+    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         finish(handle)
         ticks = handle.ledger.entry
     written = list((tmp_path / "out").glob("delivery=*"))
@@ -123,7 +126,7 @@ def test_a_directory_collects_rows_before_it_writes_and_the_last_ones_do_not_wai
 def test_full_lanes_do_not_wait_for_the_time_to_write(spark: SparkSession, tmp_path: Path) -> None:
     flow = numbers(2000).batch("work", same, after="in")
     flow.sink("out", sinks.json(str(tmp_path / "out"), every_s=3600), after="work")
-    with run(flow, str(tmp_path / "base"), spark=spark, settings=Settings(q_size=100)) as handle:
+    with run(flow, str(tmp_path / "base"), spark=spark, settings=Settings(q_size=100), policy=None) as handle:
         finish(handle)
         assert handle.audit().finished == 2000
 
@@ -137,7 +140,7 @@ def test_any_writer_of_a_dataframe_is_a_sink(spark: SparkSession, tmp_path: Path
 
     flow = numbers(700).batch("work", same, after="in", replicas=2)
     flow.sink("out", sinks.dataframe(write), after="work", replicas=2)
-    with run(flow, str(tmp_path / "base"), spark=spark) as handle:
+    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         finish(handle)
         latency_s = handle.observe(60).latency_mean_s
     found = spark.read.orc(str(tmp_path / "out"))
@@ -152,7 +155,7 @@ def test_a_writer_that_fails_stops_the_run_and_nothing_of_its_tick_is_applied(
     flow = numbers(100).batch("work", same, after="in")
     flow.sink("out", sinks.json("/proc/nowhere", every_s=0), after="work")
     said = r"sink 'out': Spark could not write delivery \d+: "
-    with pytest.raises(RunFailed, match=said), run(flow, str(tmp_path), spark=spark) as handle:
+    with pytest.raises(RunFailed, match=said), run(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
     audit = handle.audit()
     assert audit.entered == audit.queued > 0
@@ -174,7 +177,7 @@ def test_columns_that_a_sink_cannot_hold_are_named_before_anything_runs(
     flow = Topology("bad").source("in", sources.replay(constant(1, 1), columns, make=lambda numbers: {}))
     flow.batch("work", same, after="in").sink("out", sink(), after="work")
     with pytest.raises(TopologyError) as error:
-        run(flow, str(tmp_path), spark=spark)
+        run(flow, str(tmp_path), spark=spark, policy=None)
     assert f"sink 'out': {said}" in str(error.value)
 
 
@@ -184,7 +187,7 @@ def test_a_directory_on_an_object_store_is_refused(spark: SparkSession, tmp_path
     with pytest.raises(
         TopologyError, match=rf"sink 'out': is on an object store, {scheme}://,.* hdfs://, or .*sinks\.dataframe"
     ):
-        run(flow, str(tmp_path), spark=spark)
+        run(flow, str(tmp_path), spark=spark, policy=None)
 
 
 def test_a_directory_on_a_cluster_whose_default_is_an_object_store_is_refused(spark: SparkSession) -> None:
@@ -240,9 +243,9 @@ def test_a_table_has_every_row_once_also_when_a_task_is_lost_after_its_commit(
     said = r"sink 'out': Spark could not write delivery \d+: .*duplicate key"
     with monkeypatch.context() as patch:
         patch.setattr(DataFrameWriter, "save", save_and_lose)
-        with pytest.raises(RunFailed, match=said), run(flow(), str(tmp_path), spark=spark) as handle:
+        with pytest.raises(RunFailed, match=said), run(flow(), str(tmp_path), spark=spark, policy=None) as handle:
             finish(handle)
-    with run(flow(), str(tmp_path), spark=spark) as handle:
+    with run(flow(), str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
         audit = handle.audit()
     assert (audit.finished, audit.queued, audit.problems) == (total, 0, ())
@@ -264,7 +267,7 @@ def test_a_password_is_not_in_the_error_of_a_table_that_cannot_be_reached(
     assert "hunter2" not in repr(sink)
     flow = numbers(10).batch("work", same, after="in").sink("out", sink, after="work")
     said = "sink 'out': Spark could not write"
-    with pytest.raises(RunFailed, match=said) as error, run(flow, str(tmp_path), spark=spark) as handle:
+    with pytest.raises(RunFailed, match=said) as error, run(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
     assert "authentication failed" in str(error.value)
     assert "hunter2" not in str(error.value) and "nobody-we-know" not in str(error.value)

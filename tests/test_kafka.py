@@ -43,7 +43,7 @@ def test_records_keep_their_keys_headers_and_times_from_topic_to_topic(
     flow = Topology("copy").source("in", sources.kafka(broker.servers, came, "id long", end="latest"))
     flow.map("double", lambda row: {**row, "id": row["id"] * 2}, after="in", replicas=2)
     flow.sink("out", sinks.kafka(broker.servers, left), after="double", replicas=2)
-    with run(flow, str(tmp_path), spark=spark) as handle:
+    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
         audit = handle.audit()
     assert (audit.entered, audit.finished, audit.dropped, audit.queued) == (900, 900, 0, 0)
@@ -72,14 +72,14 @@ def test_a_run_reads_from_its_start_to_its_end_and_a_restart_does_not_move_them(
         )
         return Topology("some").source("in", source).batch("work", same, after="in").output("out", after="work")
 
-    with run(flow(), str(tmp_path), spark=spark) as handle:
+    with run(flow(), str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
         found = handle.output("out").to_pylist()
     assert Counter((row["partition"], row["offset"]) for row in found) == Counter(
         [(0, n) for n in range(10, 40)] + [(1, n) for n in range(45)]
     )
     assert all(int(row["value"]) == row["offset"] * 2 + row["partition"] for row in found)
-    with run(flow(), str(tmp_path), spark=spark) as again:
+    with run(flow(), str(tmp_path), spark=spark, policy=None) as again:
         finish(again)
         assert again.audit().entered == 75
 
@@ -96,7 +96,7 @@ def test_a_source_can_begin_at_a_time_and_tuples_are_due_at_their_records_time(
     flow = Topology("late").source("in", sources.kafka(broker.servers, came, "id long", start=after, end="latest"))
     flow.batch("work", same, after="in").output("out", after="work")
     ticks: list[Tick] = []
-    with run(flow, str(tmp_path), spark=spark) as handle:
+    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
         handle.subscribe(ticks.append)
         finish(handle)
         rows = handle.output("out").to_pylist()
@@ -151,7 +151,7 @@ def test_each_of_several_sources_has_its_own_lag(spark: SparkSession, broker: Br
     flow.source("two", sources.kafka(broker.servers, two, "id long", keep=(), most_per_tick=2))
     flow.batch("work", same, after=["one", "rate", "two"]).output("out", after="work")
     seen: list[Any] = []
-    with run(flow, str(tmp_path), spark=spark) as handle:
+    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
         handle.subscribe(lambda tick: seen.append((tick, handle.observe(0.0).operators)))
         wait_for(lambda: len(seen) > 5)
     tick, operators = next((tick, its) for tick, its in seen if its["one"].lag)
@@ -170,7 +170,7 @@ def test_a_value_that_is_not_the_json_it_should_be_goes_to_the_dead_letters(
     flow = Topology("bad").source("in", sources.kafka(broker.servers, came, "id long", end="latest"))
     flow.batch("work", same, after="in").output("out", after="work")
     graph = flow.build()
-    with run(graph, str(tmp_path / "kept"), spark=spark) as handle:
+    with run(graph, str(tmp_path / "kept"), spark=spark, policy=None) as handle:
         finish(handle)
         assert sorted(handle.output("out").column("id").to_pylist()) == [1, 2]
         dead = handle.dead_letters().to_pylist()
@@ -181,7 +181,7 @@ def test_a_value_that_is_not_the_json_it_should_be_goes_to_the_dead_letters(
     stopping = Settings(on_error="stop")
     with (
         pytest.raises(OperatorFailed, match=r"operator 'in'.*could not read it"),
-        run(graph, str(tmp_path / "stopped"), spark=spark, settings=stopping) as handle,
+        run(graph, str(tmp_path / "stopped"), spark=spark, settings=stopping, policy=None) as handle,
     ):
         finish(handle)
 
@@ -195,7 +195,7 @@ def test_records_without_a_key_are_spread_over_the_partitions(
     put(broker.servers, came, spark.range(0, 801).selectExpr(value))
     flow = Topology("bare").source("in", sources.kafka(broker.servers, came, value="binary", keep=(), end="latest"))
     flow.batch("work", same, after="in").sink("out", sinks.kafka(broker.servers, left, value="binary"), after="work")
-    with run(flow, str(tmp_path), spark=spark) as handle:
+    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
     found = records(spark, broker.servers, left).collect()
     assert Counter(None if row.value is None else int(bytes(row.value)) for row in found) == Counter(
@@ -227,7 +227,7 @@ def test_a_broker_killed_and_restarted_in_mid_run_loses_and_doubles_nothing(
     )
     flow.batch("a", same, after="in", replicas=2).batch("b", same, after="a", replicas=2)
     flow.sink("out", sinks.kafka(broker.servers, left), after="b", replicas=2)
-    with run(flow, str(tmp_path), spark=spark) as handle:
+    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
         wait_for(lambda: handle.totals("out").finished > 500)
         broker.kill()
         broker.start()
@@ -314,7 +314,7 @@ def test_what_a_sink_cannot_write_is_said_before_anything_runs(
     flow = Topology("bad").source("in", made).batch("work", same, after="in")
     flow.sink("out", sinks.kafka("127.0.0.1:9", "t", **spec), after="work")
     with pytest.raises(TopologyError) as error:
-        run(flow, str(tmp_path), spark=spark)
+        run(flow, str(tmp_path), spark=spark, policy=None)
     assert said in str(error.value)
 
 
@@ -345,7 +345,7 @@ def test_missing_topics_and_partitions_are_named(spark: SparkSession, broker: Br
         ),
     ):
         with pytest.raises(SettingError, match=said):
-            run(flow(source, sink), str(tmp_path / uuid.uuid4().hex), spark=spark)
+            run(flow(source, sink), str(tmp_path / uuid.uuid4().hex), spark=spark, policy=None)
     with (
         kafka_admin(spark, broker.servers) as admin,
         pytest.raises(SettingError, match="source 'in': no topic 'nowhere'"),
@@ -363,7 +363,7 @@ def test_without_the_connector_the_error_says_how_to_get_it(tmp_path: Path, monk
     monkeypatch.setenv(CACHE, str(tmp_path))
     flow = Topology("x").source("in", sources.kafka("127.0.0.1:9092", "t")).batch("work", same, after="in")
     with pytest.raises(SettingError) as error:
-        run(flow.output("out", after="work"), str(tmp_path / "base"))
+        run(flow.output("out", after="work"), str(tmp_path / "base"), policy=None)
     assert str(error.value).startswith(f"source 'in': expected Spark's Kafka connector in {tmp_path}/jars/connector-")
     assert str(error.value).endswith("; run make kafka")
 
@@ -416,10 +416,10 @@ def test_a_topic_that_was_written_twice_is_read_once_by_the_next_topology(
     # Fewer in a tick than were repeated, so that what is to be remembered crosses ticks.
     flow.source("in", sources.kafka(broker.servers, came, "id long", end="latest", once=True, most_per_tick=30))
     flow.batch("work", same, after="in", replicas=2).output("out", after="work")
-    with run(flow, str(tmp_path), spark=spark) as handle:
+    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
         wait_for(lambda: handle.totals("in").entered > 110)
         handle.stop()
-    with run(flow, str(tmp_path), spark=spark) as handle:
+    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
         found = handle.output("out").to_pylist()
         audit = handle.audit()

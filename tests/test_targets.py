@@ -1,11 +1,15 @@
 """Targets of users: a latency, or a rate to be ready for, for every policy that has one."""
 
+import argparse
+import inspect
 from pathlib import Path
 
 import pytest
 
-from elastream import Topology, sources
+from elastream import Topology, run, sources
 from elastream.cli.main import main
+from elastream.cli.policy_options import chosen_policy
+from elastream.cli.run import add_arguments
 from elastream.errors import SettingError
 from elastream.policies import make_policy, with_targets
 from elastream.policies.psps import Psps
@@ -73,9 +77,32 @@ def test_a_target_needs_a_policy_by_its_name() -> None:
 
 def test_commands_take_the_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["wordcount", "--trace", "constant:per_second=50,seconds=10", "--report", str(tmp_path)]
-    assert main(["simulate", *where, "--policy", "elastic", "--latency-ms", "300"]) == 0
+    assert main(["simulate", *where, "--latency-ms", "300"]) == 0
     assert '"policy": "elastic:latency_s=0.3"' in (tmp_path / "report.json").read_text()
-    assert main(["simulate", *where, "--latency-ms", "300"]) == 2
+    assert main(["simulate", *where, "--policy", "psps", "--latency-ms", "300"]) == 2
     assert "'psps': has no target latency_ms" in capsys.readouterr().err
-    assert main(["run", "wordcount", "--latency-ms", "300"]) == 2
+    assert main(["run", "wordcount", "--policy", "none", "--latency-ms", "300"]) == 2
     assert "--latency-ms needs a policy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "policy"),
+    [
+        ([], "elastic"),
+        (["--latency-ms", "300"], "elastic:latency_s=0.3"),
+        (["--policy", "psps"], "psps"),
+        (["--policy", "none"], None),
+        (["--replicas", "count=3@10"], None),
+        (["--replicas", "count=3@10", "--policy", "elastic"], "elastic"),
+    ],
+)
+def test_elastic_decides_unless_another_policy_or_none_is_named_or_replicas_are_set_by_hand(
+    words: list[str], policy: str | None
+) -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert chosen_policy(parser.parse_args(["wordcount", *words])) == policy
+
+
+def test_an_application_is_run_with_elastic_unless_something_else_is_said() -> None:
+    assert inspect.signature(run).parameters["policy"].default == "elastic"

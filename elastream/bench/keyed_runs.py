@@ -178,7 +178,7 @@ class Watch:
 def measure_keyed_rate(way: str, keys: int, offered_per_s: float, fill_s: float, seconds: float) -> Rate:
     """Two replicas, after so many seconds in which keys have come for the first time."""
     graph = counting(keys, offered_per_s, fill_s + seconds + 60, way, (2, 2), 2)
-    with TemporaryDirectory(prefix="elastream-bench-") as folder, run(graph, f"{folder}/base") as handle:
+    with TemporaryDirectory(prefix="elastream-bench-") as folder, run(graph, f"{folder}/base", policy=None) as handle:
         watch = Watch(handle)
         watch.wait(
             lambda: handle.totals("count").processed >= offered_per_s * fill_s * 0.5, fill_s * 4 + 120, "the keys"
@@ -236,7 +236,7 @@ def measure_keyed_story(keys: int, offered_per_s: float, fill_s: float, seconds:
     """All keys come, the rate is measured, replicas go from 2 to 8 and back, and everything is counted again at the end."""
     total_s = fill_s + seconds + 5 + fill_s / 4
     graph = counting(keys, offered_per_s, total_s, "keyed", (1, 8), 2)
-    with TemporaryDirectory(prefix="elastream-bench-") as folder, run(graph, f"{folder}/base") as handle:
+    with TemporaryDirectory(prefix="elastream-bench-") as folder, run(graph, f"{folder}/base", policy=None) as handle:
         watch = Watch(handle)
         handle.await_begin(60)
         time.sleep(fill_s)
@@ -281,7 +281,7 @@ def measure_recovery(ring: bool, keys: int, offered_per_s: float, fill_s: float,
     settings = Settings(ring_s=1.0 if ring else None)
     with (
         TemporaryDirectory(prefix="elastream-bench-") as folder,
-        run(graph, f"{folder}/base", settings=settings) as handle,
+        run(graph, f"{folder}/base", settings=settings, policy=None) as handle,
     ):
         watch = Watch(handle)
         handle.await_begin(60)
@@ -315,12 +315,12 @@ def measure_keyed_restart(keys: int, offered_per_s: float) -> Restarted:
     fill_s = keys / offered_per_s
     graph = counting(keys, offered_per_s, fill_s + 3600, "keyed", (2, 2), 2)
     with TemporaryDirectory(prefix="elastream-bench-") as folder:
-        with run(graph, f"{folder}/base") as handle:
+        with run(graph, f"{folder}/base", policy=None) as handle:
             Watch(handle).wait(lambda: handle.totals("count").processed >= keys, fill_s * 5 + 120, "all keys")
             found = handle.state("count").num_rows
         before = handle.totals("count").processed
         began = time.monotonic()
-        with run(graph, f"{folder}/base") as handle:
+        with run(graph, f"{folder}/base", policy=None) as handle:
             Watch(handle).wait(lambda: handle.totals("count").processed > before, 120, "the first tuple")
             took = time.monotonic() - began
     return Restarted(found, took)

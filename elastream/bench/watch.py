@@ -88,7 +88,7 @@ def watched(
     """Run a graph on a base of its own, thrown away at the end. `keep`: how many of the newest ticks."""
     with TemporaryDirectory(prefix="elastream-bench-") as folder:
         base = Path(folder) / "base"
-        with run(graph, str(base), master=master, settings=settings) as handle:
+        with run(graph, str(base), master=master, settings=settings, policy=None) as handle:
             ticks: list[Tick] = []
 
             def add(tick: Tick) -> None:

@@ -38,7 +38,7 @@ def main() -> None:
     settings = Settings(work_timeout_s=3.0 if spec.app is None else None)
     flow = flow_of(spec)
     spark = session(spec.master if spec.master != "local" else None)
-    handle = run(flow, f"{spec.folder}/disk/base", spark=spark, settings=settings)
+    handle = run(flow, f"{spec.folder}/disk/base", spark=spark, settings=settings, policy=None)
     gateway: Any = spark.sparkContext._gateway
     threading.Thread(target=_obey, args=(handle,), daemon=True).start()
     while handle.active:

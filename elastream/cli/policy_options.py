@@ -6,6 +6,9 @@ from elastream.cli.guard_options import add_guard_options
 from elastream.errors import SettingError
 from elastream.policies import with_targets
 
+DEFAULT = "elastic"
+BY_HAND = "none"
+
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -25,9 +28,10 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_policy(args: argparse.Namespace) -> str | None:
-    """The policy as a word, with its targets; checked."""
-    if args.policy is not None:
-        return with_targets(args.policy, latency_ms=args.latency_ms, per_second=args.per_second)
+    """The policy as a word, with its targets; checked. None: replicas are set by hand, with `--replicas` or not at all."""
+    word: str = args.policy or (BY_HAND if args.replicas else DEFAULT)
+    if word != BY_HAND:
+        return with_targets(word, latency_ms=args.latency_ms, per_second=args.per_second)
     for option in ("guards", "slots", "cooldown", "largest_step", "dry_run", "models", "latency_ms", "per_second"):
         if getattr(args, option):
             raise SettingError(f"--{option.replace('_', '-')} needs a policy; name one with --policy")

@@ -18,7 +18,7 @@ from elastream.cli.app_options import add_app_arguments, app_options
 from elastream.cli.console import plain_console
 from elastream.cli.guard_options import guards_of
 from elastream.cli.live import watch
-from elastream.cli.policy_options import add_policy_arguments, chosen_policy
+from elastream.cli.policy_options import BY_HAND, DEFAULT, add_policy_arguments, chosen_policy
 from elastream.cli.summary import print_summary
 from elastream.control import Guards, checked_td
 from elastream.engine import Handle, run
@@ -56,7 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="set an operator's replicas, at second S of the run; may be repeated",
     )
     add_app_arguments(parser)
-    parser.add_argument("--policy", metavar="NAME[:KEY=N,...]", help=f"who decides the replicas: {', '.join(POLICIES)}")
+    parser.add_argument(
+        "--policy",
+        metavar="NAME[:KEY=N,...]",
+        help=f"who decides the replicas: {', '.join(POLICIES)}; {BY_HAND}: nobody; default: {DEFAULT}, or {BY_HAND} with --replicas",
+    )
     add_policy_arguments(parser)
     parser.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")
     parser.add_argument("--on-full", choices=["wait", "drop"], default="wait", help="what a full lane does")

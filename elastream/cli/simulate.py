@@ -13,7 +13,7 @@ from elastream.bench.scenario import Scenario
 from elastream.cli.app_options import add_app_arguments, app_options
 from elastream.cli.console import plain_console
 from elastream.cli.guard_options import guards_of
-from elastream.cli.policy_options import add_policy_arguments, chosen_policy
+from elastream.cli.policy_options import DEFAULT, add_policy_arguments, chosen_policy
 from elastream.cli.simulator_options import add_simulator_arguments, simulator
 from elastream.cli.summary import print_summary
 from elastream.policies import POLICIES
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of all that is random; the same seed, the same run")
     parser.add_argument("--seconds", type=float, help="stop after this time; default: when all has been read")
     parser.add_argument(
-        "--policy", default="psps", metavar="NAME[:KEY=N,...]", help=f"who decides: {', '.join(POLICIES)}"
+        "--policy", default=DEFAULT, metavar="NAME[:KEY=N,...]", help=f"who decides: {', '.join(POLICIES)}"
     )
     add_policy_arguments(parser)
     parser.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")

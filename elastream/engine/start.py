@@ -31,7 +31,7 @@ def run(
     spark: SparkSession | None = None,
     master: str | None = None,
     settings: Settings | None = None,
-    policy: str | Policy | None = None,
+    policy: str | Policy | None = "elastic",
     td_s: float = 5.0,
     guards: Guards | None = None,
     benchmark_s: float = 2.0,
@@ -46,8 +46,9 @@ def run(
     Without `spark` a session is made: in this machine's processes, or on `master`. `checkpoint` is where Spark
     keeps the offsets of streaming DataFrames (default: inside a local base).
 
-    With a `policy`, a name or an object, the replicas are decided every `td_s` seconds, within the `guards`; before the
-    stream flows, its operators are timed for `benchmark_s` seconds. Without one they stay until `handle.scale` is called.
+    The `policy`, a name or an object, decides the replicas every `td_s` seconds or as often as it asks to, within the
+    `guards`; before the stream flows, its operators are timed for `benchmark_s` seconds. By default it is `elastic`, which
+    keeps tuples within a second. With None nothing is timed, and the replicas stay until `handle.scale` is called.
     `models` is a directory in which policies that learn keep their models for other runs; the base has them, too.
     `latency_ms` is the latency that a policy shall keep, `per_second` the input rate it shall be ready for; one that has no
     such target says so.

@@ -1,64 +1,68 @@
 """Elastic: a latency target enters, the fewest replicas that keep it leave; there is nothing else to tune.
 
-It asks to be asked four times within the target, so that whatever is late in the next interval has already arrived: then
-deadlines can be kept by looking at what waits, and need no forecast. Two things are reckoned for every operator:
+It asks to be asked eight times within the target, so that whatever is late at the next look has already come: deadlines can
+then be kept by looking at what waits, without a forecast. While something waits and nothing is late, every replica is busy
+and none is missing: nothing is changed. There are two reasons to change the replicas of an operator:
 
-- *Keep up*: the rate at which tuples come, and a little more the more it varies. The rate is a mean over as long as the input
-  is the same: what is off by more than chance, as learned, begins a new mean. Where a calm stream needed more replicas than
-  that, as much more is remembered.
-- *Be in time*: the fewest replicas that serve all that waits, here and before, each tuple by its deadline.
+- *Something would be late.* The fewest replicas that serve all that waits, here and before, each tuple by its deadline, are
+  more than there are. It grows to what keeps up with the latest rate for a while, so that it need not grow again at once.
+- *Replicas are idle.* Over some window that ended now the input took fewer. It shrinks to what that window took, and a
+  little more, as soon as the surplus times the length of the window is what a rescale is worth (as in the ski-rental problem):
+  a large surplus goes after half a target, a small one after eight.
 
-It grows to the larger of both at once. It shrinks to that when the backlog is gone and the replicas that were idle since have
-cost as much as a rescale is worth; that becomes more when shrinking proves wrong.
+Tuples stay in the lane that they were given. Those that are so many in one lane that they will be late in any case call for
+no replicas: that would only help others. What a replica can serve is its service time and what the engine takes around it,
+learned while lanes are full.
 """
 
 from collections import deque
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf
 
 from elastream.control import Observation, OperatorObservation, Proposal, Want
 from elastream.errors import SettingError
 from elastream.policies.flow import Flow
 from elastream.policies.psps import whole
 
-LOOKS = 4
+LOOKS = 8
 """Decisions within the time that a tuple may take."""
-AIM = 0.8
+AIM = 0.87
 """Tuples shall be finished after this part of the target: the rest is for what one look does not see."""
-MEMORY = 15
-"""The longest mean of the rate, in targets."""
-CHANCE = 2.0
-"""Standard deviations from the mean that are no chance any more."""
-LEAST_CHANGE = 0.02
-"""Nor is a change called one below this share of the rate."""
-LEARNING = 0.02
-"""Weight of one look in the variance."""
-HEADROOM = 0.1
-"""Weight of the variance in what is kept above the rate: without any, all chance would have to be caught up with."""
+FIRST = 0.4
+"""The part of that time which is for waiting wherever it comes to that; the rest is shared by the operators on the way."""
+OVERDUE = 0.25
+"""What is overdue shall be served within this part of the target."""
+STUCK = 0.8
+"""Tuples behind so much work of their lane, in targets, will be late whatever is added."""
+LATEST = 2
+"""Looks whose mean is the latest rate."""
+AHEAD, AHEAD_AT_FIRST = 2.0, 9.0
+"""Targets for which the latest rate is expected to go on, when it grows; and when the stream begins."""
 OVERSHOOT = 1.05
-"""When it grows, it grows by a little more than it must, so that it need not grow again at the next look."""
-BACKLOG = 0.3
-"""Nothing is given up while what waits takes longer than this part of the target."""
-WORTH = 1.25
-"""Idle replicas times seconds that a rescale is worth, per second of the target; twice as much after one that proved wrong."""
-WRONG_S = 10.0
-"""A shrink was wrong if the operator grows again so soon, in targets."""
-CALM = 0.05
-"""A calm stream varies by less than this part of its rate."""
-MOST_MORE, FORGETTING = 1.3, 0.0005
-"""What a calm stream needed more than its rate: at most this factor; so much of it is forgotten with every look."""
+"""It grows by a little more than it must."""
+WINDOWS = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Times over which a surplus is looked for, in targets."""
+ROOM = 1.05
+"""It shrinks to a little more than the window took."""
+EMPTY = 0.1
+"""Nothing is given up while a lane has more work than this on the average, in targets: its replica is not idle."""
+WORTH, WORTH_EACH = 2.0, 0.4
+"""Idle replicas times targets that a rescale is worth: so many, or so many for each replica if that is more."""
+FULL = 0.3
+"""Lanes are full with so much work each, in targets."""
+USABLE, LEAST_USABLE, LEARNING = 0.92, 0.8, 0.05
+"""The share of its time that a replica can serve: at first, at least, and the weight of one look in it."""
 
 
 @dataclass
 class _Memory:
-    """What is known of one operator."""
+    """Knowledge of one operator."""
 
-    idle: float = 0.0
-    """Replica seconds not needed since the last rescale."""
-    worth: float = 1.0
-    shrunk_s: float = -inf
-    more: float = 1.0
-    """How many times the replicas that its rate takes have proved to be needed."""
+    changed_s: float = 0.0
+    """When it was last rescaled: a surplus counts from then on."""
+    usable: float = USABLE
+    queued: int = 0
+    """At the last look."""
 
 
 class Elastic:
@@ -77,103 +81,97 @@ class Elastic:
         self._read = 0
         self._came: deque[tuple[float, float]] = deque([(0.0, 0.0)])
         """Tuples that had come by each look, the oldest first."""
-        self._same_since_s = 0.0
-        self._restless_s = 0.0
-        """When the input was last not calm."""
-        self._variance = 0.0
         self._memories: dict[str, _Memory] = {}
 
     def propose(self, observation: Observation) -> Proposal:
         if not observation.seconds:
             return Proposal()
         self._note(observation)
-        per_s = self._level()
         thetas, waiting = self._flow.thetas(observation), self._flow.waiting(observation)
+        helped = self._flow.waiting(observation, self._not_stuck)
         operators = [operator for operator in observation.scalable() if operator.service_seconds]
         wants = []
         for place, operator in enumerate(operators, 1):
-            theta, waits = thetas[operator.operator], waiting[operator.operator]
-            # Half of the time is for waiting wherever it comes to that, half is shared by the operators on the way.
-            due_s = AIM * self._latency_s * (1 + place / len(operators)) / 2
-            keeps_up = per_s * theta * operator.service_seconds
-            in_time = self._in_time(theta, waits, due_s) * operator.service_seconds
-            wants.append(self._want(operator, keeps_up, in_time, waits, observation.seconds))
+            name = operator.operator
+            memory = self._memories.setdefault(name, _Memory())
+            self._learn(memory, operator, observation.seconds)
+            takes_s = operator.service_seconds / memory.usable
+            due_s = AIM * self._latency_s * (FIRST + (1 - FIRST) * place / len(operators))
+            in_time = self._in_time(thetas[name], helped[name], due_s) * takes_s
+            said = f"{in_time:.2f} replicas serve the {helped[name]:.0f} that wait in time"
+            if whole(in_time) > operator.replicas:
+                size = self._grown(in_time, thetas[name] * takes_s, waiting[name] * takes_s, due_s)
+                size = max(size, operator.replicas + 1)
+            else:
+                size, why = self._shrunk(memory, operator, in_time, thetas[name] * takes_s)
+                said += why
+            size = min(max(size, operator.least), operator.most)
+            if size != operator.replicas:
+                memory.changed_s = self._now_s
+            wants.append(Want(name, size, said))
         return Proposal(tuple(wants))
 
     def _note(self, observation: Observation) -> None:
-        """What has come, read or not."""
+        """Remember how many tuples have come, read or not."""
         self._now_s += observation.seconds
         self._read += observation.input
         unread = sum(operator.queued for operator in observation.operators.values() if operator.role == "source")
         self._came.append((self._now_s, float(self._read + unread)))
-        while len(self._came) > 2 and self._came[1][0] <= self._now_s - MEMORY * self._latency_s:
+        while len(self._came) > 2 and self._came[1][0] <= self._now_s - WINDOWS[-1] * self._latency_s:
             self._came.popleft()
 
-    def _rate(self, since_s: float, until_s: float) -> float | None:
-        """Tuples per second that came between the looks at these times or before; None when they are one."""
-        (began_s, first), (ended_s, last) = self._look(since_s), self._look(until_s)
-        return (last - first) / (ended_s - began_s) if ended_s > began_s else None
+    def _not_stuck(self, operator: OperatorObservation) -> float:
+        """Tuples that wait and may yet be in time; in lanes that are switched off they wait for nobody else."""
+        if not operator.lanes or not operator.service_seconds:
+            return operator.queued
+        most = STUCK * self._latency_s / operator.service_seconds
+        return sum(min(lane.queued, most) for lane in operator.lanes if lane.active)
 
-    def _look(self, second: float) -> tuple[float, float]:
-        return next((look for look in reversed(self._came) if look[0] <= second + 1e-9), self._came[0])
+    def _learn(self, memory: _Memory, operator: OperatorObservation, seconds: float) -> None:
+        """The share of its time that a replica can serve, where all were full at both ends of the interval."""
+        full = FULL * self._latency_s * operator.replicas / operator.service_seconds
+        if min(memory.queued, operator.queued) > full:
+            share = operator.busy_seconds / (operator.replicas * seconds)
+            memory.usable += LEARNING * (min(1.0, max(LEAST_USABLE, share)) - memory.usable)
+        memory.queued = operator.queued
 
-    def _level(self) -> float:
-        """The rate to keep up with: the mean since it is the same, and some headroom.
-
-        A queue that is served at c while m come on the average, with variance v, outlasts a second with a probability that falls
-        with (c - m) c / v. So that product is kept proportional to the variance.
-        """
-        now_s, target_s = self._now_s, self._latency_s
-        lately = self._rate(now_s - target_s, now_s) or 0.0
-        before = self._rate(now_s - 2 * target_s, now_s - target_s)
-        mean = self._rate(max(self._same_since_s, now_s - MEMORY * target_s), now_s) or 0.0
-        chance = sqrt(self._variance)
-        if chance > CALM * mean or lately > (1 + LEAST_CHANGE) * mean + chance:
-            self._restless_s = now_s
-        if abs(lately - mean) > CHANCE * chance + LEAST_CHANGE * mean:
-            self._same_since_s, mean = now_s - target_s, lately
-        if before is not None:
-            # By differences of neighbours, so that a trend is not taken for chance.
-            self._variance += LEARNING * ((lately - before) ** 2 / 2 - self._variance)
-        return mean / 2 + sqrt(mean * mean / 4 + HEADROOM * self._variance)
+    def _rate(self, seconds: float) -> float:
+        """Tuples per second that came since the look so long ago."""
+        since_s = self._now_s - seconds + 1e-9
+        began_s, before = next((look for look in reversed(self._came) if look[0] <= since_s), self._came[0])
+        return (self._came[-1][1] - before) / (self._now_s - began_s)
 
     def _in_time(self, theta: float, waits: float, due_s: float) -> float:
         """Tuples per second that must be served so that all that have come are served `due_s` after they came."""
         served = self._came[-1][1] * theta - waits
-        # What is overdue already is served until the next look.
-        needs = ((came * theta - served) / max(at_s + due_s - self._now_s, self.every_s) for at_s, came in self._came)
-        return max(0.0, *needs)
+        need = 0.0
+        for at_s, came in reversed(self._came):
+            left_s = at_s + due_s - self._now_s
+            need = max(need, (came * theta - served) / max(left_s, OVERDUE * self._latency_s))
+            if left_s <= OVERDUE * self._latency_s:
+                break
+        return need
 
-    def _want(
-        self, operator: OperatorObservation, keeps_up: float, in_time: float, waits: float, seconds: float
-    ) -> Want:
-        memory = self._memories.setdefault(operator.operator, _Memory())
-        memory.more -= (memory.more - 1) * FORGETTING
-        have, need = operator.replicas, max(keeps_up * memory.more, in_time)
-        size = min(max(1, whole(need)), operator.most)
-        said = f"{keeps_up * memory.more:.2f} replicas keep up, {in_time:.2f} serve the {waits:.0f} that wait in time"
-        if size > have:
-            self._learn_from_growth(memory, have, keeps_up, in_time)
-            return Want(operator.operator, min(whole(need * OVERSHOOT), operator.most), said)
-        if size == have:
-            memory.idle = max(0.0, memory.idle - seconds)
-            return Want(operator.operator, have, said)
-        if waits * operator.service_seconds / have > BACKLOG * self._latency_s:
-            return Want(operator.operator, have, f"{said}; the backlog is not gone yet")
-        memory.idle += (have - size) * seconds
-        worth = memory.worth * WORTH * self._latency_s
-        if memory.idle <= worth:
-            return Want(operator.operator, have, f"{said}; {memory.idle:.1f} replica seconds idle of {worth:.1f}")
-        if memory.shrunk_s > -inf:
-            memory.worth = 1.0
-        memory.idle, memory.shrunk_s = 0.0, self._now_s
-        return Want(operator.operator, size, f"{said}; idle for {worth:.1f} replica seconds")
+    def _grown(self, in_time: float, takes_s: float, waits_s: float, due_s: float) -> int:
+        """Replicas that serve what waits and what will come, if it goes on like this for a while."""
+        begins = self._now_s <= 2 * self._latency_s
+        ahead_s = (AHEAD_AT_FIRST if begins else AHEAD) * self._latency_s
+        comes = self._rate(LATEST * self.every_s) * takes_s
+        return whole(max(in_time, (waits_s + comes * ahead_s) / (due_s + ahead_s)) * OVERSHOOT)
 
-    def _learn_from_growth(self, memory: _Memory, have: int, keeps_up: float, in_time: float) -> None:
-        calm = self._now_s - self._restless_s >= 3 * self._latency_s
-        if calm and in_time > keeps_up * memory.more and keeps_up:
-            # The rate is what it was, and yet there were too few: next time it shall be one more.
-            memory.more = min(MOST_MORE, max(memory.more, (have + 0.01) / keeps_up))
-        if self._now_s - memory.shrunk_s < WRONG_S * self._latency_s:
-            memory.worth = 2.0
-        memory.idle, memory.shrunk_s = 0.0, -inf
+    def _shrunk(
+        self, memory: _Memory, operator: OperatorObservation, in_time: float, takes_s: float
+    ) -> tuple[int, str]:
+        """Replicas that a window took whose surplus was worth a rescale, and why; else those that there are."""
+        have = operator.replicas
+        if self._not_stuck(operator) * operator.service_seconds > EMPTY * self._latency_s * have:
+            return have, "; none is idle"
+        worth = max(WORTH, WORTH_EACH * have)
+        for targets in WINDOWS:
+            seconds = targets * self._latency_s
+            if seconds > self._now_s - memory.changed_s + 1e-9:
+                break
+            size = max(1, whole(max(self._rate(seconds) * takes_s * ROOM, in_time)))
+            if (have - size) * targets >= worth:
+                return size, f"; {have - size} of {have} were idle for {seconds:g} s"
+        return have, "; too few were idle, or not for long enough"

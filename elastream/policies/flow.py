@@ -1,5 +1,7 @@
 """The share of the graph's input that each operator gets, learned from what passed between operators."""
 
+from collections.abc import Callable
+
 from elastream.control import Observation, OperatorObservation
 
 
@@ -33,12 +35,19 @@ class Flow:
             self._share[before, name] = observation.operators[name].received_from[before] / processed
         return self._share.get((before, name), 1.0)
 
-    def waiting(self, observation: Observation) -> dict[str, float]:
-        """Tuples that wait for each operator, and those before it that will come of what waits there; sources included."""
+    def waiting(
+        self,
+        observation: Observation,
+        queued: Callable[[OperatorObservation], float] = lambda operator: operator.queued,
+    ) -> dict[str, float]:
+        """Tuples that wait for each operator, and those before it that will come of what waits there; sources included.
+
+        `queued` says which of an operator's own count; all, unless it is given.
+        """
         waiting: dict[str, float] = {}
         for name, operator in observation.operators.items():
             before = (self.share(observation, p, name) * waiting.get(p, 0.0) for p in operator.received_from)
-            waiting[name] = operator.queued + sum(before)
+            waiting[name] = queued(operator) + sum(before)
         return waiting
 
     def _of_source(self, source: OperatorObservation, observation: Observation) -> float:
