@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -262,6 +263,18 @@ def test_a_journal_is_read_back_as_it_was_written_over_many_pages(
         journal.append(entry)
     assert list(read_journal(store)) == written
     assert len(store.sizes("journal")) > 5
+
+
+def test_of_looks_at_which_nothing_changed_a_journal_keeps_one_for_every_interval(tmp_path: Path) -> None:
+    seen = calm()
+    journal = Journal(Store(str(tmp_path)), quiet_s=5.0)
+    for number in range(81):
+        size = 3 if number == 50 else 2
+        observation = replace(seen, ended_s=100.0 + number / 8)
+        wanted = Proposal((Want("a", size, "busy"),), alerts=("look",) if number == 60 else ())
+        journal.append(JournalEntry(number, "looks", observation, wanted, (Decision("a", 2, size, size, "busy"),)))
+    assert [entry.number for entry in read_journal(Store(str(tmp_path)))] == [0, 40, 50, 60]
+    assert journal.last == 60
 
 
 def test_a_journal_stays_within_its_bytes_and_forgets_the_oldest(

@@ -1,6 +1,6 @@
 """The journal: what was seen, wanted and decided in every interval, kept in the run's base directory.
 
-An entry is JSON; entries are kept in sealed files of a bounded size, the newest of which is written anew each time.
+A policy may look far more often than every `td_s`. Of looks at which nothing changed one per `td_s` is kept. An entry is JSON; entries are kept in sealed files of a bounded size, the newest of which is written anew each time.
 """
 
 from __future__ import annotations
@@ -52,6 +52,15 @@ class JournalEntry:
     levels: tuple[LevelDecision, ...] = ()
     """Seats, hosts and executors that were planned, or not."""
 
+    @property
+    def is_quiet(self) -> bool:
+        """True when nothing was changed, and there is nothing that people should know."""
+        proposal, told = self.proposal, (self.error, self.warning, self.moves, self.observation.state_moves)
+        if proposal is None or proposal.search or proposal.alerts or any(told):
+            return False
+        changed = [decision.rescales for decision in self.decisions] + [level.changes for level in self.levels]
+        return not any(changed)
+
     def to_json(self) -> dict[str, Any]:
         return vars(self) | {
             "observation": self.observation.to_json(),
@@ -81,8 +90,11 @@ class JournalEntry:
 class Journal:
     """Appends entries; a new journal in an old base goes on after what is there."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, quiet_s: float = 0.0) -> None:
+        """`quiet_s`: of quiet entries, one is kept in this time."""
         self._store = store
+        self._quiet_s = quiet_s
+        self._kept_s = float("-inf")
         self._sizes: dict[str, int] = _pages(store)
         self._page = int(next(reversed(self._sizes), "00000000.json").removesuffix(".json"))
         self._entries: list[str] = []
@@ -100,6 +112,10 @@ class Journal:
             self._turn()
 
     def append(self, entry: JournalEntry) -> None:
+        since_s = entry.observation.ended_s - self._kept_s
+        if entry.is_quiet and 0.0 <= since_s < self._quiet_s:
+            return
+        self._kept_s = entry.observation.ended_s
         text = json.dumps(entry.to_json(), separators=(",", ":"))
         self._entries.append(text)
         self._bytes += len(text)

@@ -197,7 +197,7 @@ def assemble(
                 policy,
                 td_s=td_s,
                 guards=plan.guards,
-                journal=Journal(store),
+                journal=Journal(store, quiet_s=plan.td_s if td_s < plan.td_s else 0.0),
                 clock=clock.wall_s,
             )
             keep_models = remember(policy, graph.name, [store.uri, *([plan.models] if plan.models else [])])
