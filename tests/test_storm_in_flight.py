@@ -8,6 +8,8 @@ from simulations import STORM, counting, line, sized
 from elastream.bench.psps_shapes import complex_tweets
 from elastream.bench.scenario import Scenario, scenario_from
 from elastream.bench.simulator_plant import SimulatorPlant
+from elastream.bench.suite import parse_suite
+from elastream.bench.suite_model import simulator_of
 from elastream.errors import SettingError
 from elastream.simulator.events import Events
 from elastream.simulator.fidelity import Fidelity
@@ -138,3 +140,21 @@ def test_what_only_a_simulated_storm_has_is_refused_elsewhere() -> None:
         with pytest.raises(SettingError, match="scenario 's': in_flight and acked are of a simulated Storm"):
             SimulatorPlant(load_profile(None)).seconds(scenario)
         assert SimulatorPlant(load_profile(None), "storm").seconds(scenario) == 1.0
+
+
+def test_one_scenario_of_a_suite_may_follow_every_tuple_by_itself() -> None:
+    text = """
+title: Two fidelities
+simulated:
+  system: storm
+  times: {tweets: {tweets: {}, parse: {service_ms: 1}, content: {service_ms: 1}, author: {service_ms: 1}, store: {}}}
+  scenarios: {exact: {fidelity: events}}
+defaults: {workload: "constant:per_second=50,seconds=4", policy: "static:replicas=1"}
+scenarios: [{name: fast}, {name: exact}]
+"""
+    suite = parse_suite("two", text, "two.yaml")
+    plant = simulator_of(suite, None, None)
+    fast, exact = (plant.simulate(scenario) for scenario in suite.scenarios)
+    assert fast.events == exact.events
+    # Steps of 2 ms, and stretches between two samples.
+    assert fast.ticks > 1000 > exact.ticks

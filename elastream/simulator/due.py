@@ -87,4 +87,4 @@ def sent_at(fixed: Fixed, moving: Moving, number: float) -> float:
     """When the tuple of this number, from 1 on, left its source."""
     if not len(moving.sent_s):
         return due_s(fixed.all_ends, fixed.all_counts, number)
-    return moving.sent_s[min(max(math.ceil(number), 1), moving.read.sum()) - 1]
+    return float(moving.sent_s[min(max(math.ceil(number), 1), moving.read.sum()) - 1])

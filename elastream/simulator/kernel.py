@@ -188,7 +188,7 @@ def over_edge(carry: Floats, edge: int, expected: float, left: int, splits: bool
     if splits:
         whole = left if last else min(whole, left)
     carry[edge] = exact - whole
-    return whole
+    return int(whole)
 
 
 @compiled
