@@ -147,7 +147,7 @@ def test_one_scenario_of_a_suite_may_follow_every_tuple_by_itself() -> None:
 title: Two fidelities
 simulated:
   system: storm
-  times: {tweets: {tweets: {}, parse: {service_ms: 1}, content: {service_ms: 1}, author: {service_ms: 1}, store: {}}}
+  times: {tweets: {tweets: {}, parse: {service_ms: 1}, content: {service_ms: 1}, author: {service_ms: 1}, store: {service_ms: 1}}}
   scenarios: {exact: {fidelity: events}}
 defaults: {workload: "constant:per_second=50,seconds=4", policy: "static:replicas=1"}
 scenarios: [{name: fast}, {name: exact}]
