@@ -60,7 +60,7 @@ def test_more_workers_are_out_of_memory_sooner_and_bear_no_more() -> None:
     ("scenarios", "said"),
     [
         ({"9-9-9": {}}, "simulated: scenarios: unknown key '9-9-9'"),
-        ({"2-4-4": {"times": {}}}, "scenarios: 2-4-4: unknown key 'times'; there are system, cluster"),
+        ({"2-4-4": {"times": {}}}, "scenarios: 2-4-4: unknown key 'times'; there are system, fidelity, cluster"),
         ({"2-4-4": {"system": "flink"}}, "scenarios: 2-4-4: system must be spark or storm"),
         ({"2-4-4": {"cluster": {"startup": {"processes": 0}}}}, "startup: processes must be more than 0, got 0"),
         ({"2-4-4": 3}, "scenarios: 2-4-4: expected keys with values, got 3"),

@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elastream.bench.outcomes import COLUMNS
+from elastream.bench.outcomes import COLUMNS, Outcome, paper_table
+from elastream.bench.paper_order import order_line, pairs_alike
 from elastream.bench.runner import Plant, Progress, models_of, run_suite
 from elastream.bench.scenario import Scenario
 from elastream.bench.suite import Suite, load_suite, parse_suite, suite_names
 from elastream.errors import SettingError
 from elastream.scoring import Events, Record, Sample, write_report
 from elastream.scoring.score import score
+from elastream.workload.traces import find_trace
 
 GOOD = """\
 title: Two sizes
@@ -61,7 +63,7 @@ def test_a_suite_is_its_defaults_and_what_each_scenario_says_itself() -> None:
         ("name: large", "name: small", "two scenarios are named 'small'"),
         ("- name: small\n    policy", "- policy", "line 8: a scenario: expected a name"),
         ("- name: small\n    policy: static:replicas=1", "- small", "line 8: expected keys with values"),
-        ('"constant:per_second=100,seconds=10"', "~", "spikes change a workload"),
+        ('"constant:per_second=100,seconds=10"', "~", "spikes and burst_s change a workload"),
         ("scenarios:", "scenarios: {", r"suite two.yaml, line \d+: .*expected"),
     ],
 )
@@ -78,16 +80,48 @@ def test_a_suite_without_scenarios_is_refused(text: str) -> None:
         parse_suite("two", text, "two.yaml")
 
 
-def test_every_suite_that_ships_can_be_run() -> None:
+def authors_traces(folder: Path) -> Path:
+    """Files of the names that the suites of the PSPS paper look for."""
+    for name in ("tweets", "tweets_raw", "dns"):
+        (folder / f"psps_authors_{name}_1s.csv").write_text("t_seconds,events\n0,100\n1,300\n2,200\n")
+    return folder
+
+
+def test_every_suite_that_ships_can_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = suite_names()
-    assert [f"psps-table-{number}" for number in range(4, 13)] == [n for n in names if n.startswith("psps")]
-    assert {"ai-sps", "smoke"} <= set(names)
+    assert [f"psps-table-{number}" for number in range(4, 13)] == [n for n in names if n.startswith("psps-")]
+    assert {"ai-sps", "psps", "smoke"} <= set(names)
+    monkeypatch.setenv("ELASTREAM_TRACES", str(authors_traces(tmp_path)))
     for name in names:
         suite = load_suite(name)
         assert suite.title and suite.note, name
         for scenario in suite.scenarios:
             arrivals = scenario.arrivals()
             assert arrivals is not None and arrivals.total > 100, (name, scenario.name)
+
+
+def test_a_trace_that_does_not_ship_is_looked_for_in_several_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, beside, named, told = (tmp_path / name for name in ("here", "shared/traces", "named", "told"))
+    for folder in (here, beside, named, told):
+        folder.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("ELASTREAM_TRACES", str(named))
+    suite = load_suite("psps-table-12")
+    with pytest.raises(
+        SettingError, match=f"no such file; looked in {here}, {named}, {beside}; name its directory with"
+    ):
+        suite.scenarios[0].arrivals()
+    with pytest.raises(SettingError, match=f"no such file; looked in {told}, {here}, {named}, {beside}; name"):
+        suite.with_traces(str(told))
+    # Each is preferred to those before it.
+    for folder, events in ((beside, 1), (named, 2), (here, 3)):
+        (folder / "psps_authors_dns_1s.csv").write_text(f"t_seconds,events\n0,{events}\n")
+        assert suite.scenarios[0].arrivals().total == events  # type: ignore[union-attr]
+    (told / "psps_authors_dns_1s.csv").write_text("t_seconds,events\n0,4\n")
+    assert suite.with_traces(str(told)).scenarios[0].arrivals().total == 4  # type: ignore[union-attr]
+    assert find_trace("psps_authors_dns_1s") == Path("psps_authors_dns_1s.csv")
 
 
 def test_an_unknown_suite_is_refused_with_a_hint() -> None:
@@ -215,11 +249,33 @@ def test_the_time_left_is_that_of_the_scenarios_to_come(tmp_path: Path) -> None:
     ]
 
 
-def test_a_scenario_in_slower_time_or_with_more_tuples_is_as_hard() -> None:
-    scenario = Scenario("x", workload="constant:per_second=10,seconds=60", speed=30.0, td_s=2.0, service_ms=6.0)
-    slower = scenario.stretched(15.0)
-    assert (slower.speed, slower.td_s, slower.service_ms, slower.scale) == (2.0, 30.0, 90.0, 1.0)
-    denser = slower.denser(100.0)
-    assert (denser.speed, denser.td_s, denser.service_ms, denser.scale) == (2.0, 30.0, 0.9, 100.0)
-    with pytest.raises(SettingError, match="only one with a service_ms can be made denser"):
-        Scenario("y", workload="covid_tweets").denser(2.0)
+def test_rows_are_compared_with_the_papers_pair_by_pair(tmp_path: Path) -> None:
+    def row(name: str, latency_ms: float) -> Outcome:
+        return Outcome(name, tmp_path, {"latency_ms": {"mean": latency_ms}}, Record("r", ()), ())
+
+    rows = [row("a", 10.0), row("b", 20.0), row("c", 15.0), row("of nobody", 1.0)]
+    paper = {"a": {"latency ms": 100.0}, "b": {"latency ms": 200.0}, "c": {"latency ms": 300.0}}
+    assert pairs_alike(rows, paper) == {"latency ms": (2, 3)}
+    assert order_line(rows, paper) == "Pairs of rows in the paper's order: latency ms 2 of 3."
+    # A hundredth is no difference.
+    assert pairs_alike(rows, {"a": {"latency ms": 100.0}, "b": {"latency ms": 100.9}}) == {}
+    assert order_line(rows, {}) == ""
+
+
+def test_a_row_of_the_papers_table_has_a_cell_for_every_column_that_any_row_has(tmp_path: Path) -> None:
+    report = {"latency_ms": {"mean": 12.0}, "saved_resources": -1e-9}
+    rows = [Outcome(name, tmp_path, report, Record("r", ()), ()) for name in ("a", "b")]
+    shown = paper_table(rows, {"a": {"latency ms": 9.0}, "b": {"saved": 0.5, "latency ms": 8.0}})
+    assert "| a | 12 / 9 |  |" in shown
+    assert "| b | 12 / 8 | 0.0000 / 0.5000 |" in shown
+
+
+def test_tuples_of_a_second_may_come_at_once() -> None:
+    scenario = Scenario("s", workload="steps:rates=10/30,seconds=3", burst_s=1.0)
+    arrivals = scenario.arrivals()
+    assert arrivals is not None and arrivals.total == 60
+    assert [arrivals.due_by(second) for second in (0.0, 0.002, 0.9, 1.002, 1.9, 2.002)] == [0, 10, 10, 30, 30, 60]
+    with pytest.raises(SettingError, match="burst_s must be more than 0"):
+        Scenario("s", workload="steps:rates=10/30,seconds=3", burst_s=0.0).arrivals()
+    with pytest.raises(SettingError, match="burst_s change a workload; name one"):
+        Scenario("s", burst_s=1.0)

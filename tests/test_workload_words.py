@@ -60,7 +60,12 @@ def test_the_same_words_and_seed_give_the_same_workload_to_the_byte(seed: int, c
     ("word", "spikes", "said"),
     [
         ("covid_twets", [], "workload 'covid_twets': no such trace, file or shape; did you mean 'covid_tweets'?"),
-        ("away.csv", [], f"workload 'away.csv': no such file; looked for {Path('away.csv').absolute()}"),
+        (
+            "away.csv",
+            [],
+            f"workload 'away.csv': no such file; looked in {Path.cwd()}, {Path.cwd().parent / 'shared/traces'}; name its "
+            "directory with $ELASTREAM_TRACES, or elastream bench --traces",
+        ),
         ("sinus:low=1", [], "workload 'sinus:low=1': no such trace, file or shape; did you mean 'sine'?"),
         (
             "sine",

@@ -38,7 +38,12 @@ class Column:
 
 
 def _four(value: float) -> str:
-    return f"{value:.4f}"
+    # Not -0.0000.
+    return f"{round(value, 4) + 0.0:.4f}"
+
+
+def _two(value: float) -> str:
+    return f"{value:.2f}"
 
 
 def _whole(value: float) -> str:
@@ -55,6 +60,12 @@ def _congestion(report: Report, figure: str) -> float | None:
     """Of the health of a run, where a policy decided."""
     found = report.get("congestion") or {}
     return float(found[figure]) if found else None
+
+
+def _correlation(report: Report, pair: str, figure: str) -> float | None:
+    """Pearson's or Spearman's coefficient, where both of the pair vary."""
+    found = ((report.get("correlations") or {}).get(pair) or {}).get(figure)
+    return None if found is None else float(found)
 
 
 def _sizes(report: Report) -> list[int]:
@@ -94,6 +105,10 @@ COLUMNS: Mapping[str, Column] = {
     "AI-SPS, busy": Column(lambda r: r.get("ai_sps_busy", {}).get("index"), lambda value: f"{value:.3f}", "high"),
     "K_s": Column(lambda r: r["ai_sps"]["k_s"], _four, "high"),
     "τ s": Column(lambda r: r["ai_sps"]["tau_s"], lambda value: f"{value:.2f}", "low"),
+    "queue, latency: r": Column(lambda r: _correlation(r, "queue_latency", "pearson"), _two),
+    "queue, latency: ρ": Column(lambda r: _correlation(r, "queue_latency", "spearman"), _two),
+    "output, queue: r": Column(lambda r: _correlation(r, "throughput_queue", "pearson"), _two),
+    "output, queue: ρ": Column(lambda r: _correlation(r, "throughput_queue", "spearman"), _two),
     "lb": Column(lambda r: r["load"]["lb_mean"] if r["load"] else None, lambda value: f"{value:.3f}", "low"),
     "output/s": Column(lambda r: r["events"]["finished"] / r["seconds"] if r.get("seconds") else None, better="high"),
     "lb of machines": Column(lambda r: _machines(r, "lb_mean"), lambda value: f"{value:.3f}", "low"),
@@ -140,14 +155,16 @@ def outcome_table(outcomes: Sequence[Outcome], columns: Sequence[str] = (), brie
 
 def paper_table(outcomes: Sequence[Outcome], paper: Mapping[str, Mapping[str, float]]) -> str:
     """Ours beside the paper's, where a paper has the same scenario; empty where none has."""
-    rows = []
-    for outcome in outcomes:
-        theirs = paper.get(outcome.label, {})
-        if theirs:
-            cells = [(COLUMNS[name], COLUMNS[name].of(outcome.report) or 0.0, theirs[name]) for name in theirs]
-            rows.append([outcome.label, *(f"{column.show(ours)} / {column.show(its)}" for column, ours, its in cells)])
-    names = next((list(its) for its in paper.values() if its), [])
+    told = [outcome for outcome in outcomes if paper.get(outcome.label)]
+    names = list(dict.fromkeys(name for outcome in told for name in paper[outcome.label]))
+    rows = [[its.label, *(_beside(name, its.report, paper[its.label].get(name)) for name in names)] for its in told]
     return table(["ours / the paper's", *names], rows) if rows else ""
+
+
+def _beside(name: str, report: Report, theirs: float | None) -> str:
+    column = COLUMNS[name]
+    ours = column.of(report)
+    return "" if theirs is None else f"{'-' if ours is None else column.show(ours)} / {column.show(theirs)}"
 
 
 def _cells(report: Report, names: Sequence[str]) -> list[str]:
@@ -198,12 +215,12 @@ def write_outcomes(
     `columns` are those of the tables to read; the files for machines have all.
     """
     from elastream.bench.outcomes_plot import draw_outcomes
+    from elastream.bench.paper_order import order_line
     from elastream.bench.suite_page import SuiteRun, suite_page
 
     folder.mkdir(parents=True, exist_ok=True)
-    text = "\n\n".join(
-        part for part in (f"# {title}", note, outcome_table(outcomes, columns), paper_table(outcomes, paper)) if part
-    )
+    parts = (f"# {title}", note, outcome_table(outcomes, columns), paper_table(outcomes, paper))
+    text = "\n\n".join(part for part in (*parts, order_line(outcomes, paper)) if part)
     (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
     document = {outcome.label: outcome.report for outcome in outcomes}
     (folder / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

@@ -82,7 +82,7 @@ def _write(suite: Suite, folder: Path, places: dict[str, str]) -> list[Outcome]:
     there = [s.name for s in suite.scenarios if (folder / places[s.name] / DONE).is_file()]
     outcomes = [read_outcome(name, folder / places[name]) for name in there]
     workloads = [
-        (s.app, s.workload, s.speed, s.scale, s.spikes, s.seed, s.service_ms)
+        (s.app, s.workload, s.speed, s.scale, s.burst_s, s.spikes, s.seed, s.service_ms)
         for s in suite.scenarios
         if s.name in there
     ]

@@ -1,7 +1,7 @@
 """A scenario: one run of a bench, in words and numbers. Everything is checked before anything is started."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -11,11 +11,12 @@ from elastream.control import Guards, checked_td
 from elastream.errors import SettingError
 from elastream.policies import make_policy
 from elastream.settings import Settings
-from elastream.workload import Arrivals, parse_workload
+from elastream.workload import Arrivals, in_bursts, parse_workload
 
 PAPER_COLUMNS = (
     *("saved", "degradation", "processed", "latency ms", "output/s", "lb of machines", "fullest"),
     *("healthy to/s", "machines", "most replicas", "replicas"),
+    *("K_s", "τ s", "AI-SPS", "queue, latency: r", "queue, latency: ρ", "output, queue: r", "output, queue: ρ"),
     *("end latency ms", "end output/s", "end replicas", "base runs", "iterations", "samples", "score"),
 )
 
@@ -33,6 +34,8 @@ class Scenario:
     """Compresses a trace's time."""
     scale: float = 1.0
     """Multiplies what arrives."""
+    burst_s: float | None = None
+    """The tuples of so many seconds come at once, at their beginning; None: evenly."""
     spikes: tuple[str, ...] = ()
     seed: int = 0
     policy: str = "psps"
@@ -41,6 +44,13 @@ class Scenario:
     q_size: int | None = None
     on_full: Literal["wait", "drop"] = "wait"
     t_out_s: float | None = None
+    in_flight: int | None = None
+    """Of a simulated Storm, its max spout pending: a spout holds tuples back while so many are not acknowledged."""
+    spout_size: int | None = None
+    """The most tuples that such a spout holds back; what comes then is dropped. None: no limit."""
+    acked: Literal["last", "first"] = "last"
+    """Of a simulated Storm, by which operator a tuple is acknowledged; by the first where operators do not anchor. Its
+    latency ends then."""
     slots: int | None = None
     cooldown_s: float = 0.0
     largest_step: int | None = None
@@ -78,10 +88,15 @@ class Scenario:
             raise SettingError(f"r_over must be 1 or more, got {self.r_over}")
         if self.window_s is not None and not self.window_s > 0:
             raise SettingError(f"window_s must be more than 0, got {self.window_s}")
+        for key in ("in_flight", "spout_size"):
+            if getattr(self, key) is not None and getattr(self, key) < 1:
+                raise SettingError(f"{key} must be 1 or more, got {getattr(self, key)}")
+        if self.spout_size is not None and self.in_flight is None:
+            raise SettingError("spout_size is how much a spout holds back; set in_flight, or it holds nothing back")
         if self.seconds is not None and not self.seconds > 0:
             raise SettingError(f"seconds must be more than 0, got {self.seconds}")
-        if self.workload is None and (self.speed, self.scale, self.spikes) != (1.0, 1.0, ()):
-            raise SettingError("speed, scale and spikes change a workload; name one")
+        if self.workload is None and (self.speed, self.scale, self.spikes, self.burst_s) != (1.0, 1.0, (), None):
+            raise SettingError("speed, scale, spikes and burst_s change a workload; name one")
 
     def settings(self) -> Settings:
         return Settings(q_size=self.q_size, on_full=self.on_full, t_out_s=self.t_out_s)
@@ -92,7 +107,8 @@ class Scenario:
     def arrivals(self) -> Arrivals | None:
         if self.workload is None:
             return None
-        return parse_workload(self.workload, speed=self.speed, scale=self.scale, spikes=self.spikes, seed=self.seed)
+        found = parse_workload(self.workload, speed=self.speed, scale=self.scale, spikes=self.spikes, seed=self.seed)
+        return in_bursts(found, self.burst_s) if self.burst_s is not None else found
 
     def app_options(self) -> dict[str, Any]:
         return {option: getattr(self, option) for option in OPTIONS if getattr(self, option) is not None}
@@ -100,25 +116,13 @@ class Scenario:
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "spikes": list(self.spikes), "paper": dict(self.paper)}
 
-    def stretched(self, times: float) -> "Scenario":
-        """The same in slower time: everything takes so many times as long, but for the time after which tuples are dropped."""
-        if times == 1.0:
-            return self
-        return replace(
-            self,
-            speed=self.speed / times,
-            td_s=self.td_s * times,
-            window_s=None if self.window_s is None else self.window_s * times,
-            service_ms=None if self.service_ms is None else self.service_ms * times,
-        )
 
-    def denser(self, times: float) -> "Scenario":
-        """So many times as many tuples, each of them served in so much less time."""
-        if times == 1.0:
-            return self
-        if self.service_ms is None:
-            raise SettingError(f"scenario {self.name!r}: only one with a service_ms can be made denser")
-        return replace(self, scale=self.scale * times, service_ms=self.service_ms / times)
+def check_storm_keys(scenario: Scenario) -> None:
+    """Refuse what only a simulated Storm has, for any other plant."""
+    if scenario.in_flight is not None or scenario.acked != "last":
+        raise SettingError(
+            f"scenario {scenario.name!r}: in_flight and acked are of a simulated Storm; run it with --plant simulator --system storm"
+        )
 
 
 def scenario_from(values: Mapping[str, Any]) -> Scenario:

@@ -8,7 +8,7 @@ from pathlib import Path
 from elastream.apps import BUILT_IN
 from elastream.apps.load import load_app
 from elastream.bench.runner import Progress, models_of
-from elastream.bench.scenario import Scenario
+from elastream.bench.scenario import Scenario, check_storm_keys
 from elastream.control import Guards, Policy
 from elastream.errors import SettingError
 from elastream.policies import make_policy
@@ -84,7 +84,6 @@ class SimulatorPlant:
         policy = policy or make_policy(scenario.policy)
         tell(policy, arrivals)
         keep = remember(policy, model.graph.name, [models]) if models else None
-        settings = scenario.settings()
         return simulate(
             model,
             system_of(self._system, self._profile.machine, model, scenario, self._cluster),
@@ -93,7 +92,7 @@ class SimulatorPlant:
             seed=scenario.seed,
             seconds=scenario.seconds or max(its.seconds for its in arrivals) + DRAIN_S,
             guards=guards or scenario.guards(),
-            limits=Limits(settings.q_size or 0, settings.on_full == "drop", settings.t_out_s or 0.0),
+            limits=limits_of(scenario),
             cluster=self._cluster,
             fidelity=self._fidelity,
             on_progress=on_progress,
@@ -105,6 +104,8 @@ class SimulatorPlant:
             raise SettingError(
                 "a simulated Storm has no senders that wait: on_full must be drop where there is a q_size"
             )
+        if self._system != "storm":
+            check_storm_keys(scenario)
         with tempfile.TemporaryDirectory(prefix="elastream-results-") as results:
             graph = load_app(scenario.app, scenario.arrivals(), _options(scenario, results))
         arrivals = arrivals_of(graph, scenario.app)
@@ -119,6 +120,18 @@ class SimulatorPlant:
             zipf=zipf,
         )
         return model, tuple(arrivals.values())
+
+
+def limits_of(scenario: Scenario) -> Limits:
+    settings = scenario.settings()
+    return Limits(
+        settings.q_size or 0,
+        settings.on_full == "drop",
+        settings.t_out_s or 0.0,
+        scenario.in_flight or 0,
+        scenario.spout_size or 0,
+        scenario.acked == "first",
+    )
 
 
 def arrivals_of(graph: Graph, app: str) -> dict[str, Arrivals]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from elastream.apps import BUILT_IN
 from elastream.apps.load import load_app
 from elastream.bench.runner import Progress, models_of
-from elastream.bench.scenario import Scenario
+from elastream.bench.scenario import Scenario, check_storm_keys
 from elastream.engine import Handle, run, session
 from elastream.engine.measure.recording import Recorder, events_of
 from elastream.errors import SettingError
@@ -41,6 +41,7 @@ class SparkPlant:
         self._spark: SparkSession | None = None
 
     def seconds(self, scenario: Scenario) -> float:
+        check_storm_keys(scenario)
         with tempfile.TemporaryDirectory(prefix="elastream-results-") as results:
             graph = _graph(scenario, results)
         self._lanes = max(self._lanes, sum(o.replicas.most for o in graph.served) + len(graph.sources))

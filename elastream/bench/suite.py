@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +13,7 @@ import yaml
 from elastream.bench.outcomes import COLUMNS
 from elastream.bench.scenario import Scenario, scenario_from
 from elastream.errors import SettingError
+from elastream.workload.traces import find_trace, trace_names, where_looked
 
 KEYS = ("title", "note", "columns", "simulated", "defaults", "scenarios")
 
@@ -28,6 +29,17 @@ class Suite:
     """The model that it runs on, for a suite that is for the simulator only; see `suite_model`."""
     columns: tuple[str, ...] = ()
     """Of the tables to read; none: all of which something is known."""
+
+    def with_traces(self, folder: str) -> "Suite":
+        """The same, with workloads that are files taken from this directory first."""
+        scenarios = []
+        for scenario in self.scenarios:
+            word = scenario.workload
+            found = find_trace(word, [folder]) if word and word not in trace_names() else None
+            if found is None and word and word.endswith(".csv"):
+                raise SettingError(f"workload {word!r}: no such file; {where_looked([folder])}")
+            scenarios.append(replace(scenario, workload=str(found)) if found else scenario)
+        return replace(self, scenarios=tuple(scenarios))
 
 
 def suite_names() -> list[str]:

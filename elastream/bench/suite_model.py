@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from elastream.bench.runner import Progress
 
 KEYS = ("system", "fidelity", "cluster", "times", "scenarios")
-DIFFERING = ("system", "cluster")
+DIFFERING = ("system", "fidelity", "cluster")
 """What a scenario may have of its own."""
 TIMES = {"service_ms": 0.0, "cpu": 1.0, "spread": 0.0, "bend": 0.0, "most_per_s": 0.0}
 """Of an operator, and what they are when they are not said; besides, `passes`."""

@@ -15,7 +15,7 @@ from elastream.settings import Settings
 
 @dataclass(frozen=True)
 class TweetsRun:
-    """The workload of the suite `psps-table-8`."""
+    """The workload of the suite `psps`."""
 
     seconds: float
     latency_mean_ms: float

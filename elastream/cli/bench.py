@@ -4,7 +4,6 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -84,15 +83,12 @@ def _add_suite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plant", choices=PLANTS, default="spark", help="what the scenarios run on")
     parser.add_argument("--report", metavar="DIR", default="elastream-bench", help="where the reports go")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-    add_simulator_arguments(parser)
-    parser.add_argument("--stretch", type=float, default=1.0, metavar="N", help="simulate in N times slower time")
     parser.add_argument(
-        "--denser",
-        type=float,
-        default=1.0,
-        metavar="N",
-        help="simulate N times the tuples, each served in 1/N of the time",
+        "--traces",
+        metavar="DIR",
+        help="where traces are that do not ship; else here, $ELASTREAM_TRACES, ../shared/traces",
     )
+    add_simulator_arguments(parser)
 
 
 def _add_peers(parser: argparse.ArgumentParser) -> None:
@@ -278,6 +274,10 @@ def _speed(args: argparse.Namespace) -> int:
 
 def _suite(args: argparse.Namespace) -> int:
     suite = load_suite(args.file)
+    if args.traces:
+        if not Path(args.traces).is_dir():
+            raise SettingError(f"--traces {args.traces}: no such directory")
+        suite = suite.with_traces(args.traces)
     folder = Path(args.report) / suite.name
     if suite.simulated is not None:
         from elastream.bench.suite_model import simulator_of
@@ -285,11 +285,6 @@ def _suite(args: argparse.Namespace) -> int:
         own = simulator_of(suite, args.profile, args.fidelity)
         run_and_show(suite, folder, again=True, as_json=args.json, plant=own)
     elif args.plant == "simulator":
-        for option in ("stretch", "denser"):
-            if not 0 < getattr(args, option) < float("inf"):
-                raise SettingError(f"--{option} must be more than 0, got {getattr(args, option):g}")
-        scenarios = (scenario.stretched(args.stretch).denser(args.denser) for scenario in suite.scenarios)
-        suite = replace(suite, scenarios=tuple(scenarios))
         plant = simulator(args)
         run_and_show(suite, folder / f"simulated-{args.system}", again=True, as_json=args.json, plant=plant)
     else:
@@ -356,6 +351,7 @@ def run_and_show(
 ) -> "list[Outcome]":
     """Run what is left of a suite, on Spark unless told otherwise, and print its table."""
     from elastream.bench.outcomes import outcome_table, paper_table
+    from elastream.bench.paper_order import order_line
     from elastream.bench.runner import run_suite
     from elastream.bench.spark_plant import SparkPlant
     from elastream.cli.suite_progress import watch_on
@@ -366,9 +362,10 @@ def run_and_show(
         sys.stdout.write(json.dumps({outcome.label: outcome.report for outcome in outcomes}) + "\n")
         return outcomes
     console.print(Markdown(f"**{suite.title}**\n\n" + outcome_table(outcomes, suite.columns, brief=True)))
-    theirs = paper_table(outcomes, {scenario.name: dict(scenario.paper) for scenario in suite.scenarios})
-    if theirs:
+    paper = {scenario.name: dict(scenario.paper) for scenario in suite.scenarios}
+    if theirs := paper_table(outcomes, paper):
         console.print(Markdown(theirs))
+        console.print(order_line(outcomes, paper))
     if suite.note:
         console.print(suite.note)
     console.print(f"report {folder}/{suite.name}.html")

@@ -7,6 +7,7 @@ import numpy as np
 from elastream import rules
 from elastream.simulator import crowding
 from elastream.simulator.compiled import compiled
+from elastream.simulator.due import due_by, due_s
 from elastream.simulator.engine_works import (
     BUDGET_S,
     COMPUTING,
@@ -19,7 +20,6 @@ from elastream.simulator.engine_works import (
     EngineTurns,
     Works,
 )
-from elastream.simulator.kernel import due_by, due_s
 from elastream.simulator.state import Floats, Ints
 
 CROWDED = 0.8

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elastream.simulator.compiled import compiled
+from elastream.simulator.due import due_s
 from elastream.simulator.engine_planning import budget, plan_lanes, plan_sources, rest, turn_cost, weight
 from elastream.simulator.engine_works import (
     BUDGET_S,
@@ -26,7 +27,7 @@ from elastream.simulator.engine_works import (
     Works,
 )
 from elastream.simulator.jumps import WINDOW_S, begin_window, end_window, jump
-from elastream.simulator.kernel import count_lost, due_s, hand_on, note_wait, note_waits, too_old
+from elastream.simulator.kernel import count_lost, hand_on, note_wait, note_waits, too_old
 from elastream.simulator.state import NOW, OVER, TICKS, Fixed, Floats, Limits, Moving
 
 BLENDS = 0.1
@@ -258,4 +259,4 @@ def _hand_on(
             moving.phase[fixed.edge_to[edge]] = random.random()
     hand_on(fixed, limits, moving, head, done, costs)
     if moving.finished[head] > before:
-        note_waits(fixed, moving, head, before, at_s)
+        note_waits(fixed, moving, head, before, moving.finished[head] - before, fixed.ends[head], at_s)

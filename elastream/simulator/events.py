@@ -95,8 +95,11 @@ class Events(Tuples):
         moving.active[:] = moving.asked
         for lane in range(len(self.lanes)):
             self._begin(system, lane, float(moving.clock[NOW]))
+        limit = self.limits.in_flight
         while True:
             due, source = min((self.next_due(source), source) for source in range(len(moving.next_of)))
+            if limit and self._in_flight >= limit:
+                due = math.inf
             end = self._ends[0][0] if self._ends else math.inf
             wake = self._wakes[0][0] if self._wakes else math.inf
             # What was due while everything stood still comes when that is over.
@@ -111,19 +114,38 @@ class Events(Tuples):
                 moving.next_of[source] += 1
                 moving.read[source] += 1
                 moving.entered[source] += 1
-                given = self.hand_on(source, due)
+                given = self.hand_on(source, at_s if limit else due)
             elif end <= wake:
                 _, operator, lane = heapq.heappop(self._ends)
                 self._serving.discard(lane)
                 served = self.lanes[lane].popleft()
                 moving.queued[lane] -= 1
                 moving.processed[lane] += 1
+                if self.limits.first_acks and self.model.fixed.entry[operator]:
+                    self.note(served)
                 given = [*self.hand_on(len(moving.next_of) + operator, served), lane]
             else:
                 given = [heapq.heappop(self._wakes)[1]]
             for lane in given:
                 self._begin(system, lane, at_s)
+        if self.limits.spout_size:
+            for source in range(len(moving.next_of)):
+                over = max(0, self.unread(source) - self.limits.spout_size)
+                moving.next_of[source] += over
+                moving.refused[source] += over
         moving.clock[TICKS] += 1
+
+    @property
+    def _in_flight(self) -> int:
+        return int(self.moving.queued[self._unacknowledged].sum())
+
+    @cached_property
+    def _unacknowledged(self) -> Flags:
+        """Lanes whose tuples are in flight."""
+        if not self.limits.first_acks:
+            return np.ones(len(self.lanes), np.bool_)
+        entries: Flags = np.repeat(self.model.fixed.entry, np.diff(self.model.fixed.first))
+        return entries
 
     def _begin(self, system: StormSteps, lane: int, now_s: float) -> None:
         """Serve the next tuple of a lane that is free."""

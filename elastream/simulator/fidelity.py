@@ -4,12 +4,14 @@ import math
 from bisect import insort
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from elastream import rules
 from elastream.simulator.containers import Containers
+from elastream.simulator.due import source_due_by
 from elastream.simulator.engine_turns import advance_turns
 from elastream.simulator.engine_works import (
     CHANGED,
@@ -23,7 +25,6 @@ from elastream.simulator.engine_works import (
 )
 from elastream.simulator.group_moves import GroupMoves
 from elastream.simulator.group_redirection import GroupRedirection
-from elastream.simulator.kernel import source_due_by
 from elastream.simulator.key_groups import StateCosts
 from elastream.simulator.machines import Failure, Machines, System
 from elastream.simulator.model import Model
@@ -72,6 +73,8 @@ class Fidelity:
         else:
             # No other system has a ring.
             state = replace(state, ring_s=0.0)
+            if limits.in_flight:
+                moving = moving._replace(sent_s=np.zeros(int(model.fixed.all_counts[-1]) + 1))
         self.moving = moving
         for operator, size in enumerate(moving.active):
             for lane in range(int(model.fixed.first[operator]), int(model.fixed.first[operator] + size)):
@@ -79,6 +82,8 @@ class Fidelity:
                 moving.node[lane] = containers.place(lane, -math.inf).node
         self.machines = Machines(self, failures)
         self.groups = GroupMoves(self, state)
+        for at_s, popularity in model.heats:
+            self.later(at_s, partial(self.groups.heat, popularity))
         self.redirection = GroupRedirection(self, self.groups)
         self.machines.begin()
 
@@ -123,6 +128,11 @@ class Fidelity:
         """Tuples that are due and not read yet."""
         due = source_due_by(self.model.fixed, source, float(self.moving.clock[NOW]))
         return max(0, due - int(self.moving.next_of[source]))
+
+    @property
+    def held_back(self) -> int:
+        """Tuples that are due and held back by sources, because as many are in flight as may be."""
+        return sum(self.unread(source) for source in range(len(self.moving.next_of))) if self.limits.in_flight else 0
 
     def behind_busy(self) -> Ints:
         """Per lane, the tuples that wait for a busy replica, or for one that is not ready."""

@@ -16,6 +16,7 @@ from elastream.routing.key_groups import Owners, moves, rebalanced
 from elastream.simulator import ring
 from elastream.simulator.key_groups import KeyGroups, StateCosts
 from elastream.simulator.model import Model, merges
+from elastream.simulator.popularity import Popularity
 from elastream.simulator.state import NOW, Floats, Moving
 
 COMPARED = 0.25
@@ -88,6 +89,12 @@ class GroupMoves:
         """Changes that have ended since the last time this was asked."""
         found, self._receipts = tuple(self._receipts), []
         return found
+
+    def heat(self, popularity: Popularity) -> None:
+        """Keys are as popular as this from now on."""
+        for its in self.operators.values():
+            its.popularity = popularity
+            self._weigh(its)
 
     # -- changes of replicas
 

@@ -8,8 +8,9 @@ import math
 import numpy as np
 
 from elastream.simulator.compiled import compiled
+from elastream.simulator.due import first_above, source_due_by
 from elastream.simulator.engine_works import BUDGET_S, NEXT_S, REST_S, SEEN, SEEN_S, SPAN_S, Works
-from elastream.simulator.kernel import first_above, hand_on, noise_of, source_due_by
+from elastream.simulator.kernel import hand_on, noise_of
 from elastream.simulator.state import BUCKETS, NOW, TICKS, WAIT_SUM_S, Fixed, Floats, Limits, Moving
 
 WINDOW_S = 0.25

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from elastream.simulator.compiled import compiled
+from elastream.simulator.due import next_due_s, sent_at, sent_by
 from elastream.simulator.redirecting import is_uneven, redirected_counts
 from elastream.simulator.state import (
     BUCKETS,
@@ -30,74 +31,6 @@ from elastream.simulator.state import (
 )
 
 GOLDEN = 0.6180339887498949
-
-
-@compiled
-def first_above(values: Floats, value: float) -> int:
-    """Where the first of these rising values is that is above this one; behind them all when none is."""
-    low, high = 0, len(values)
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] > value:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@compiled
-def first_reaching(values: Floats, value: float) -> int:
-    """Where the first of these rising values is that is at least this one; behind them all when none is."""
-    low, high = 0, len(values)
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] >= value:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@compiled
-def due_by(ends: Floats, counts: Floats, second: float) -> int:
-    """How many tuples are due at this second or before."""
-    if second >= ends[-1]:
-        return int(counts[-1] + 1e-9)
-    if second <= ends[0]:
-        return 0
-    step = first_above(ends, second)
-    share = (second - ends[step - 1]) / (ends[step] - ends[step - 1])
-    return int(counts[step - 1] + share * (counts[step] - counts[step - 1]) + 1e-9)
-
-
-@compiled
-def due_s(ends: Floats, counts: Floats, number: float) -> float:
-    """When the count of tuples reaches this number."""
-    if number <= counts[0]:
-        return float(ends[0])
-    step = min(first_reaching(counts, number), len(counts) - 1)
-    grows = counts[step] - counts[step - 1]
-    if grows <= 0:
-        return float(ends[step])
-    return float(ends[step - 1] + min(1.0, (number - counts[step - 1]) / grows) * (ends[step] - ends[step - 1]))
-
-
-@compiled
-def source_due_by(fixed: Fixed, source: int, second: float) -> int:
-    a, b = fixed.due_first[source], fixed.due_first[source + 1]
-    return due_by(fixed.due_ends[a:b], fixed.due_counts[a:b], second)
-
-
-@compiled
-def next_due_s(fixed: Fixed, moving: Moving) -> float:
-    """When the next tuple of any source is due; infinity when there is none."""
-    soonest = math.inf
-    for source in range(len(moving.next_of)):
-        a, b = fixed.due_first[source], fixed.due_first[source + 1]
-        if moving.next_of[source] < int(fixed.due_counts[b - 1] + 1e-9):
-            second = due_s(fixed.due_ends[a:b], fixed.due_counts[a:b], moving.next_of[source] + 1.0)
-            soonest = min(soonest, second)
-    return soonest
 
 
 @compiled
@@ -248,13 +181,24 @@ def _in_turn(
 
 
 @compiled
+def over_edge(carry: Floats, edge: int, expected: float, left: int, splits: bool, last: bool) -> int:
+    """How many whole tuples go over an edge now; where a flow splits, all that are `left` go over the last one."""
+    exact = carry[edge] + expected
+    whole = math.floor(exact + 1e-9)
+    if splits:
+        whole = left if last else min(whole, left)
+    carry[edge] = exact - whole
+    return int(whole)
+
+
+@compiled
 def hand_on(fixed: Fixed, limits: Limits, moving: Moving, head: int, processed: int, costs: Floats) -> None:
     """Send the tuples that a head processed over its edges, and count those that are more or fewer than went in."""
-    out = 0
-    for edge in range(fixed.edge_first[head], fixed.edge_first[head + 1]):
-        exact = moving.carry[edge] + processed * fixed.edge_share[edge]
-        whole = math.floor(exact + 1e-9)
-        moving.carry[edge] = exact - whole
+    out, left, end = 0, processed, fixed.edge_first[head + 1]
+    for edge in range(fixed.edge_first[head], end):
+        expected = processed * fixed.edge_share[edge]
+        whole = over_edge(moving.carry, edge, expected, left, fixed.splits[head], edge == end - 1)
+        left -= whole
         target = fixed.edge_to[edge]
         if target < 0:
             # An output: whoever reads it does so outside.
@@ -314,17 +258,19 @@ def note_wait(waits: Floats, clock: Floats, waited_s: float, tuples: float) -> N
 
 
 @compiled
-def note_waits(fixed: Fixed, moving: Moving, head: int, before: int, at_s: float) -> None:
-    """The latencies of the tuples that just finished at a head: from when those of their numbers were due."""
-    count = moving.finished[head] - before
+def note_waits(fixed: Fixed, moving: Moving, head: int, before: int, count: int, each: float, at_s: float) -> None:
+    """The latencies of the `count` tuples that just finished at a head, from when those of their numbers left a source.
+
+    `each` is how many finish there for each one that it processes.
+    """
     if count <= 0:
         return
     parts = min(count, 8)
     for part in range(parts):
-        processed = (before + count * (part + 0.5) / parts) / fixed.ends[head]
+        processed = (before + count * (part + 0.5) / parts) / each
         # The k-th tuple is due when k are: half a tuple after the middle of it.
         number = (processed + moving.lost[head]) / fixed.reach[head] + 0.5
-        waited_s = max(0.0, at_s - due_s(fixed.all_ends, fixed.all_counts, number))
+        waited_s = max(0.0, at_s - sent_at(fixed, moving, number))
         note_wait(moving.waits, moving.clock, waited_s, count / parts)
 
 
@@ -340,7 +286,7 @@ def too_old(fixed: Fixed, limits: Limits, moving: Moving, operator: int) -> floa
         gone += moving.processed[lane]
     if not waiting:
         return 0.0
-    old = due_by(fixed.all_ends, fixed.all_counts, moving.clock[NOW] - limits.t_out_s) * fixed.reach[head] - gone
+    old = sent_by(fixed, moving, moving.clock[NOW] - limits.t_out_s) * fixed.reach[head] - gone
     return float(min(1.0, max(0.0, old / waiting)))
 
 

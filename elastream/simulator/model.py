@@ -1,7 +1,9 @@
 """From a graph and what is known of its operators to the arrays of a simulation."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -73,6 +75,8 @@ class Model:
     nodes: tuple[Node, ...]
     spikes: tuple[tuple[float, float], ...] = ()
     """From when to when spikes were put onto what arrives."""
+    heats: tuple[tuple[float, Popularity], ...] = ()
+    """From which second on keys are how popular, where data spikes make some of them hot."""
 
     @property
     def lanes(self) -> int:
@@ -97,6 +101,8 @@ class Model:
             busy_before=np.zeros(lanes),
             redirect=np.zeros((operators, REDIRECTS)),
             next_of=np.zeros(sources, np.int64),
+            refused=np.zeros(sources, np.int64),
+            sent_s=np.zeros(0),
             node=np.zeros(lanes, np.int64),
             node_up=np.ones(len(self.nodes), np.bool_),
             received=np.zeros(lanes, np.int64),
@@ -174,6 +180,9 @@ def make_model(
         edge_first=np.array(edge_first, np.int64),
         edge_to=np.array(edge_to, np.int64),
         edge_share=np.array(edge_share, np.float64),
+        splits=np.array(
+            [end - begin > 1 and math.isclose(sum(edge_share[begin:end]), 1.0) for begin, end in pairwise(edge_first)]
+        ),
         source_service_s=np.array([max(times[source.name].service_s, 1e-7) for source in sources]),
         source_call_s=np.array([times[source.name].call_s for source in sources]),
         due_first=np.concatenate([[0], np.cumsum([len(its.ends_s) for its in due])]).astype(np.int64),
@@ -181,13 +190,16 @@ def make_model(
         due_counts=np.concatenate([np.asarray(its.counts, np.float64) for its in due]),
         all_ends=all_ends,
         all_counts=all_counts,
+        entry=np.isin(np.arange(len(operators)), edge_to[: edge_first[len(sources)]]),
         reach=reach,
         ends=ends,
         node_cores=np.array([node.cores for node in nodes], np.float64),
         node_speed=np.array([node.speed for node in nodes], np.float64),
     )
     spikes = tuple(sorted(span for its in due for span in its.spikes))
-    return Model(graph, sources, operators, fixed, tuple(names), Popularity(keys, zipf), tuple(nodes), spikes)
+    popularity = Popularity(keys, zipf)
+    heats = tuple(heat for its in due for heat in popularity.at_times(its.keys))
+    return Model(graph, sources, operators, fixed, tuple(names), popularity, tuple(nodes), spikes, heats)
 
 
 def _routing(graph: Graph, operator: Operator) -> int:

@@ -193,7 +193,8 @@ class SimulatedPlant:
     def _source(self, place: int, before: Counted, now: Counted) -> OperatorObservation:
         name = self.model.sources[place].name
         read = int(now.read[place] - before.read[place])
-        waiting = self.fidelity.unread(place)
+        # What a spout of Storm holds back is in none of its metrics.
+        waiting = 0 if self.fidelity.limits.in_flight else self.fidelity.unread(place)
         return OperatorObservation(name, 1, 0, {}, read, read, waiting, 0, 0.0, 0.0, role="source")
 
     def _learn(self, place: int, first: int, end: int, service_s: float, seconds: float, lanes: "_Lanes") -> None:

@@ -1,5 +1,8 @@
 """The keys of a simulated stream: how often each comes, and the key group that it falls into."""
 
+from copy import copy
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -7,6 +10,7 @@ import pyarrow as pa
 from elastream.routing.key_groups import groups_of
 from elastream.simulator.state import Floats
 from elastream.topology.groupings import KEY_GROUPS
+from elastream.workload import Keys
 
 
 class Popularity:
@@ -21,6 +25,22 @@ class Popularity:
             self._misses = np.log1p(-self.shares)
         self.of_groups = added_up(self._groups, self.shares, KEY_GROUPS)
         """The same of each key group."""
+
+    def at_times(self, keys: Keys) -> "list[tuple[float, Popularity]]":
+        """From which second on keys are how popular, where data spikes make some of them hot for a while."""
+        if not keys.spells:
+            return []
+        cuts = np.unique(np.concatenate([spell.spike.cuts_s() for spell in keys.spells]))
+        choice, found = keys.among(len(self.shares)), []
+        # The last cut is where the last spike is over.
+        for begin, end in pairwise([*cuts.tolist(), float(cuts[-1]) + 1.0]):
+            heated = copy(self)
+            for spell in keys.spells:
+                share = spell.spike.share * float(spell.spike.height(np.asarray([(begin + end) / 2]))[0])
+                hot = added_up(self._groups[choice.hot(spell)], np.asarray(spell.popularity), KEY_GROUPS)
+                heated.of_groups = (1.0 - share) * heated.of_groups + share * hot
+            found.append((begin, heated))
+        return found
 
     def distinct(self, tuples: float) -> Floats:
         """Per key group, how many keys at least one of so many tuples is of, on the average."""

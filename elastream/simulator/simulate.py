@@ -129,7 +129,8 @@ class Writer:
         for place, source in enumerate(model.sources):
             read, unread = int(now.read[place] - before.read[place]), plant.fidelity.unread(place)
             # A source that is held up by full queues waits for replicas; another one is about to be read.
-            held = unread if plant.fidelity.limits.q_size and not plant.fidelity.limits.drops else 0
+            limits = plant.fidelity.limits
+            held = unread if limits.in_flight or (limits.q_size and not limits.drops) else 0
             self.record.series.add(
                 source.name,
                 Sample(t_s, seconds, read, read, 0, unread, 1, 0.0, entered[place], finished[place], held),
@@ -200,8 +201,9 @@ class Writer:
 
     def events(self) -> Events:
         moving = self._plant.moving
-        queued = int(moving.queued.sum())
-        return Events(int(moving.entered.sum()), int(moving.finished.sum()), int(moving.dropped.sum()), queued, 0)
+        held, refused = self._plant.fidelity.held_back, int(moving.refused.sum())
+        dropped, queued = int(moving.dropped.sum()) + refused, int(moving.queued.sum()) + held
+        return Events(int(moving.entered.sum()) + held + refused, int(moving.finished.sum()), dropped, queued, 0)
 
     def _note_ticks(self, ticks: int) -> None:
         """The lengths of the newest turns since the last sample; those that applied a change are noted with it."""

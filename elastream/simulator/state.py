@@ -50,6 +50,8 @@ class Fixed(NamedTuple):
     edge_to: Ints
     edge_share: Floats
     """Tuples that go over the edge for each one processed by its head."""
+    splits: Flags
+    """Per head, whether every tuple goes over exactly one of several edges: their shares are 1 together."""
     source_service_s: Floats
     source_call_s: Floats
     due_first: Ints
@@ -59,6 +61,8 @@ class Fixed(NamedTuple):
     all_ends: Floats
     """The arrivals of all sources together."""
     all_counts: Floats
+    entry: Flags
+    """Operators that get tuples from a source."""
     reach: Floats
     """Tuples that reach each head for each one that enters at any source."""
     ends: Floats
@@ -74,6 +78,12 @@ class Limits(NamedTuple):
     drops: bool
     """True: a full lane drops what does not fit; else senders wait."""
     t_out_s: float
+    in_flight: int = 0
+    """Of a system like Storm: sources hold tuples back while so many are in the topology."""
+    spout_size: int = 0
+    """The most tuples that a source holds back; what comes then is dropped."""
+    first_acks: bool = False
+    """The first operator acknowledges a tuple: then it is not in flight any more, and its latency ends."""
 
 
 class Moving(NamedTuple):
@@ -104,6 +114,10 @@ class Moving(NamedTuple):
     """Per operator, see LENGTH and the following."""
     next_of: Ints
     """Per source, the number of the next tuple to read."""
+    refused: Ints
+    """Per source, tuples that were dropped because it held back as many as it can."""
+    sent_s: Floats
+    """When each tuple left its source, by its number, where sources hold tuples back; else empty: when it was due."""
     node: Ints
     """Where each lane is, or was last."""
     node_up: Flags

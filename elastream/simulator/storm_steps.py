@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from elastream.simulator.compiled import compiled
-from elastream.simulator.kernel import count_lost, hand_on, is_over, noise_of, note_waits, source_due_by, too_old
+from elastream.simulator.due import due_s, source_due_by
+from elastream.simulator.kernel import count_lost, hand_on, is_over, noise_of, note_waits, too_old
 from elastream.simulator.state import NOW, TICKS, Fixed, Floats, Limits, Moving
 
 
@@ -37,6 +38,26 @@ def advance_steps(
 
 
 @compiled
+def in_flight(fixed: Fixed, limits: Limits, moving: Moving) -> int:
+    """Tuples that left their sources and are not acknowledged yet; each of several that became of one counts."""
+    if not limits.first_acks:
+        return int(moving.queued.sum())
+    found = 0
+    for operator in range(len(fixed.entry)):
+        if fixed.entry[operator]:
+            found += moving.queued[fixed.first[operator] : fixed.first[operator + 1]].sum()
+    return found
+
+
+@compiled
+def note_sent(fixed: Fixed, moving: Moving, reads: int, began_s: float) -> None:
+    """The next tuples leave their source: when they are due, or, held back, as soon as the step begins."""
+    number = moving.read.sum()
+    for place in range(number, min(number + reads, len(moving.sent_s))):
+        moving.sent_s[place] = max(began_s, due_s(fixed.all_ends, fixed.all_counts, place + 1.0))
+
+
+@compiled
 def _step(
     fixed: Fixed,
     system: StormSteps,
@@ -51,7 +72,15 @@ def _step(
     now_s = began_s + system.step_s
     sources, operators = len(moving.next_of), len(fixed.service_s)
     for source in range(sources):
-        reads = source_due_by(fixed, source, now_s) - moving.next_of[source]
+        due = source_due_by(fixed, source, now_s) - moving.next_of[source]
+        reads = due
+        if limits.in_flight:
+            reads = min(due, max(0, limits.in_flight - in_flight(fixed, limits, moving)))
+            note_sent(fixed, moving, reads, began_s)
+            if limits.spout_size:
+                over = max(0, due - reads - limits.spout_size)
+                moving.next_of[source] += over
+                moving.refused[source] += over
         moving.next_of[source] += reads
         moving.read[source] += reads
         moving.entered[source] += reads
@@ -98,10 +127,14 @@ def _step(
             moving.busy_s[lane] += took_s
             done += takes
         if done:
-            before = moving.finished[sources + operator]
-            hand_on(fixed, limits, moving, sources + operator, done, costs)
-            if moving.finished[sources + operator] > before:
-                note_waits(fixed, moving, sources + operator, before, now_s)
+            head = sources + operator
+            before = moving.finished[head]
+            hand_on(fixed, limits, moving, head, done, costs)
+            if not limits.first_acks:
+                note_waits(fixed, moving, head, before, moving.finished[head] - before, fixed.ends[head], now_s)
+            elif fixed.entry[operator]:
+                processed = moving.processed[fixed.first[operator] : fixed.first[operator + 1]].sum()
+                note_waits(fixed, moving, head, processed - done, done, 1.0, now_s)
     moving.clock[NOW] = now_s
     ticks = int(moving.clock[TICKS])
     moving.ticks_s[ticks % len(moving.ticks_s)] = system.step_s

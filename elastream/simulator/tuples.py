@@ -8,8 +8,9 @@ from itertools import islice
 import numpy as np
 
 from elastream.simulator.containers import Containers
+from elastream.simulator.due import due_s, source_due_by
 from elastream.simulator.fidelity import Failure, Fidelity, System
-from elastream.simulator.kernel import due_s, source_due_by
+from elastream.simulator.kernel import over_edge
 from elastream.simulator.key_groups import StateCosts
 from elastream.simulator.model import Model
 from elastream.simulator.redirecting import is_uneven
@@ -110,11 +111,11 @@ class Tuples(Fidelity):
     def hand_on(self, head: int, due: float) -> list[int]:
         """One tuple leaves a head. Gives the lanes that got it, or a copy of it."""
         fixed, moving = self.model.fixed, self.moving
-        out, given = 0, list[int]()
-        for edge in range(int(fixed.edge_first[head]), int(fixed.edge_first[head + 1])):
-            exact = moving.carry[edge] + fixed.edge_share[edge]
-            whole = math.floor(exact + 1e-9)
-            moving.carry[edge] = exact - whole
+        out, left, given = 0, 1, list[int]()
+        splits, end = bool(fixed.splits[head]), int(fixed.edge_first[head + 1])
+        for edge in range(int(fixed.edge_first[head]), end):
+            whole = over_edge(moving.carry, edge, float(fixed.edge_share[edge]), left, splits, edge == end - 1)
+            left -= whole
             target = int(fixed.edge_to[edge])
             for _ in range(whole):
                 if target < 0:
@@ -219,6 +220,11 @@ class Tuples(Fidelity):
 
     def _finish(self, head: int, due: float) -> None:
         self.moving.finished[head] += 1
+        if not self.limits.first_acks:
+            self.note(due)
+
+    def note(self, due: float) -> None:
+        """The latency of a tuple that is acknowledged now."""
         waited = max(0.0, self.finished_s - due)
         bucket = 0
         if waited > LEAST_S:

@@ -1,6 +1,6 @@
 """What arrives and when. Rates, shapes, trace files and spikes enter; due times and keys leave."""
 
-from elastream.workload.arrivals import Arrivals
+from elastream.workload.arrivals import Arrivals, in_bursts
 from elastream.workload.data_spikes import DataSpike
 from elastream.workload.keys import EQUAL, KeyChoice, Keys
 from elastream.workload.random_spikes import random_spikes
@@ -22,6 +22,7 @@ __all__ = [
     "daily",
     "formula",
     "from_csv",
+    "in_bursts",
     "load_trace",
     "parse_calm",
     "parse_spikes",

@@ -3,7 +3,7 @@
 Inside, a workload is the running count of tuples at the ends of its steps; within a step tuples are evenly spread.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -111,6 +111,19 @@ def paced(ends: Floats, events: Floats, speed: float, scale: float) -> Arrivals:
     positive("speed", speed)
     positive("scale", scale)
     return from_steps((ends - ends[0]) / speed, events * scale)
+
+
+def in_bursts(arrivals: Arrivals, every_s: float) -> Arrivals:
+    """The same tuples, those of each `every_s` seconds within its first thousandth: as from a source that is filled so often."""
+    positive("burst_s", every_s)
+    edges = np.append(np.arange(0.0, arrivals.seconds - 1e-9 * every_s, every_s), arrivals.seconds)
+    counts = arrivals.counts_at(edges)
+    ends = np.column_stack([edges[:-1], edges[:-1] + np.diff(edges) / 1000]).ravel()
+    return replace(
+        arrivals,
+        ends_s=(*ends.tolist(), arrivals.seconds),
+        counts=(0.0, *np.repeat(counts[1:], 2).tolist()),
+    )
 
 
 def positive(name: str, value: float) -> None:

@@ -1,7 +1,6 @@
 """A workload in words, as on the command line and in suites: a word and spikes enter, arrivals leave."""
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import numpy as np
 
@@ -11,12 +10,14 @@ from elastream.workload.data_spikes import DataSpike
 from elastream.workload.random_spikes import random_spikes
 from elastream.workload.shapes import constant, daily, ramp, sine, steps
 from elastream.workload.spikes import Spike, VolumeSpike, check_seed, with_popularity, with_spikes
-from elastream.workload.traces import load_trace, trace_names
+from elastream.workload.traces import find_trace, load_trace, trace_names, where_looked
 from elastream.workload.words import read_pairs, read_parameters, read_value, suggestion
 
 SYNTAX = """\
 A workload is a trace that ships with the package (elastream trace list), a CSV
 file with t_seconds,events and a constant step, or a shape with its parameters.
+A file is looked for here, in the directory that $ELASTREAM_TRACES names, and in
+../shared/traces.
 Rates are tuples per second; seconds is the length of the whole:
 
   constant:per_second=200,seconds=60
@@ -79,9 +80,9 @@ def parse_calm(word: str, *, speed: float = 1.0, scale: float = 1.0) -> Arrivals
         except SettingError as error:
             raise error if str(error).startswith(where) else SettingError(f"{where}: {error}") from None
         return paced(np.asarray(shape.ends_s), np.diff(shape.counts), speed, scale)
-    if word not in trace_names() and not Path(word).is_file():
+    if word not in trace_names() and find_trace(word) is None:
         if word.endswith(".csv"):
-            raise SettingError(f"workload {word!r}: no such file; looked for {Path(word).absolute()}")
+            raise SettingError(f"workload {word!r}: no such file; {where_looked()}")
         raise SettingError(
             f"workload {word!r}: no such trace, file or shape; {suggestion(name, [*trace_names(), *SHAPES])}"
         )

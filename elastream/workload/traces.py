@@ -1,5 +1,7 @@
-"""Traces by name: those that ship with the package, or a file."""
+"""Traces by name: those that ship with the package, or a file, which is looked for in several directories."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -8,6 +10,11 @@ from pathlib import Path
 from elastream.errors import SettingError
 from elastream.workload.arrivals import Arrivals
 from elastream.workload.trace_file import from_csv
+
+TRACES = "ELASTREAM_TRACES"
+"""The environment variable that names a directory with traces."""
+BESIDE = "../shared/traces"
+"""Where traces may be that several checkouts share."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +34,26 @@ def load_trace(name: str, *, speed: float = 1.0, scale: float = 1.0) -> Arrivals
     """A trace by its name, or a CSV file by its path."""
     if name in trace_names():
         return from_csv(Path(str(_folder().joinpath(f"{name}.csv"))), speed=speed, scale=scale)
-    if not Path(name).is_file():
-        raise SettingError(f"trace {name!r}: neither a file nor one of {', '.join(trace_names())}")
-    return from_csv(name, speed=speed, scale=scale)
+    found = find_trace(name)
+    if found is None:
+        raise SettingError(f"trace {name!r}: neither a file nor one of {', '.join(trace_names())}; {where_looked()}")
+    return from_csv(found, speed=speed, scale=scale)
+
+
+def find_trace(name: str, folders: Sequence[str] = ()) -> Path | None:
+    """The file of this name, with or without `.csv`, in these directories, then in those that are always looked in."""
+    paths = [Path(folder) / f"{name}{end}" for folder in _folders(folders) for end in ("", ".csv")]
+    return next((path for path in paths if path.is_file()), None)
+
+
+def where_looked(folders: Sequence[str] = ()) -> str:
+    """The directories of `find_trace`, for a message, and how to name another one."""
+    known = ", ".join(os.path.normpath(Path(folder).absolute()) for folder in _folders(folders))
+    return f"looked in {known}; name its directory with ${TRACES}, or elastream bench --traces"
+
+
+def _folders(folders: Sequence[str]) -> list[str]:
+    return [folder for folder in (*folders, ".", os.environ.get(TRACES, ""), BESIDE) if folder]
 
 
 def provenance(name: str) -> Provenance:
