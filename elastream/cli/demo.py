@@ -5,7 +5,7 @@ from pathlib import Path
 
 from elastream.bench.scenario import Scenario
 from elastream.bench.suite import Suite
-from elastream.cli.bench import run_and_show
+from elastream.cli.bench_suites import run_and_show
 from elastream.cli.console import plain_console
 
 POOL = 8
