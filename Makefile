@@ -31,7 +31,7 @@ peers: setup  ## Flink, its autoscaler and Storm into .peers, with the jobs for 
 test: setup  ## every test
 	@tools/jars kafka $(PYTHON) && tools/jars jdbc $(PYTHON) || echo "without these jars their tests are skipped"
 	@$(PYTHON) -m pytest -q -n 2 -m "not slow"
-	@$(PYTHON) -m pytest -m slow
+	@$(PYTHON) -m pytest -q -n 2 --dist worksteal -m slow
 
 fast: setup  ## the tests that need neither Spark nor a broker, a database or a browser
 	@$(PYTHON) -m pytest -q -n 2 -m "not slow"

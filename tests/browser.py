@@ -3,12 +3,12 @@
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from debian import found_or_installed
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
@@ -79,13 +79,7 @@ def browser() -> Iterator[Browser]:
 
 
 def _programs() -> tuple[str, str]:
-    found = _find()
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", "chromium", "chromium-driver"]
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "update", "-q"], capture_output=True, check=False, timeout=120)
-        subprocess.run(command, capture_output=True, check=False, env=environment, timeout=600)
-        found = _find()
+    found = found_or_installed(_find, "chromium", "chromium-driver")
     if found is None:
         raise NoBrowser("no chromium here, and it could not be installed; apt-get install chromium chromium-driver")
     return found

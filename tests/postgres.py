@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from debian import found_or_installed
+
 from elastream.testing.ports import free_ports
 
 PASSWORD = "s3cret/with@signs"
@@ -90,13 +92,7 @@ def postgres_server() -> Iterator[Server]:
 
 
 def _binaries() -> Path:
-    found = _find()
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", "postgresql"]
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "update", "-q"], capture_output=True, check=False, timeout=120)
-        subprocess.run(command, capture_output=True, check=False, env=environment, timeout=300)
-        found = _find()
+    found = found_or_installed(_find, "postgresql")
     if found is None:
         raise NoServer("no PostgreSQL server here, and it could not be installed; apt-get install postgresql")
     return found

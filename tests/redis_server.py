@@ -1,6 +1,5 @@
 """A Redis server of one's own: a real one, on a free port of the loopback, gone after the tests."""
 
-import os
 import shutil
 import socket
 import subprocess
@@ -9,6 +8,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from debian import found_or_installed
 
 from elastream.testing.ports import free_ports
 
@@ -75,13 +76,7 @@ def redis_server() -> Iterator[RedisServer]:
 
 
 def _binary() -> str:
-    found = shutil.which("redis-server")
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", "redis-server"]
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "update", "-q"], capture_output=True, check=False, timeout=120)
-        subprocess.run(command, capture_output=True, check=False, env=environment, timeout=300)
-        found = shutil.which("redis-server")
+    found = found_or_installed(lambda: shutil.which("redis-server"), "redis-server")
     if found is None:
         raise NoRedis("no Redis server here, and it could not be installed; apt-get install redis-server")
     return found
