@@ -250,3 +250,12 @@ def test_a_restart_as_other_systems_have_it_loses_what_is_queued_or_only_pauses(
     first, second = (entry.observation for entry in entries[:2])
     assert second.ended_s - first.ended_s >= 1.7
     assert 1.0 <= second.seconds <= second.ended_s - first.ended_s - 0.6
+
+
+def test_sizing_by_hand_beside_a_policy_says_who_decides(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with LocalEngine().run(numbers(10).output("out", after="in"), str(tmp_path / "none")) as handle:
+        handle.scale("out", 1)
+    assert not caplog.records
+    with LocalEngine().run(slow(20, 5.0, (1, 4)), str(tmp_path / "psps"), policy="psps", benchmark_s=0.0) as handle:
+        handle.scale("slow", 2)
+    assert "the policy psps may change the replicas of slow again" in caplog.text

@@ -1,5 +1,6 @@
 """The handle: how a run is watched, scaled, read and stopped."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -26,6 +27,8 @@ from elastream.lanes.store import Store
 from elastream.settings import Settings
 from elastream.state.table import state_table
 from elastream.topology import DUE, Graph, Kind
+
+log = logging.getLogger("elastream.run")
 
 STOP_S = 3.0
 """How long `stop` waits for the tick's thread, whatever operators do."""
@@ -183,13 +186,20 @@ class RunHandle:
         self._run.life.ask(lambda: self._run.turns.fleet.set(Level(level), count))
 
     def scale(self, operator: str, replicas: int) -> None:
-        """Change the replicas of an operator from the next tick on. A lane that is switched off is drained."""
+        """Change the replicas of an operator from the next tick on, until a policy decides otherwise. A lane that is switched off
+        is drained."""
         if operator not in self.graph or self.graph[operator] not in self.graph.served:
             names = ", ".join(o.name for o in self.graph.served)
             raise SettingError(f"scale: no operator {operator!r} with replicas of its own; there are {names}")
         sizes = self.graph[operator].replicas
         if not sizes.least <= replicas <= sizes.most:
             raise SettingError(f"operator {operator!r}: replicas must be {sizes.least}..{sizes.most}, got {replicas}")
+        if self._run.observer.control is not None:
+            log.warning(
+                "scale: the policy %s may change the replicas of %s again at once; policy=None leaves them to you",
+                self.policy,
+                operator,
+            )
         self._run.life.resize(operator, replicas)
 
     def discard(self, *operators: str) -> None:
