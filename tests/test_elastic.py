@@ -1,5 +1,6 @@
 """The policy that keeps a latency target: in time, cheap, and quiet where nothing changes."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -79,6 +80,15 @@ def test_tuples_that_are_stuck_in_few_lanes_call_for_no_replicas() -> None:
     even, uneven = (100,) * 5, (250, 250, 0, 0, 0)
     assert size_of(policy, look(50, 5, lanes=uneven)) == 5
     assert size_of(policy, look(50, 5, lanes=even)) > 5
+
+
+def test_tuples_that_move_with_their_keys_are_helped_in_whichever_lane_they_wait() -> None:
+    policy = Elastic()
+    for _ in range(24):
+        policy.propose(look(50, 5))
+    seen = look(50, 5, lanes=(250, 250, 0, 0, 0))
+    by_key = {name: replace(its, by_key=True) for name, its in seen.operators.items()}
+    assert size_of(policy, replace(seen, operators=by_key)) > 5
 
 
 def test_the_same_observations_give_the_same_proposals() -> None:

@@ -99,6 +99,7 @@ COLUMNS: Mapping[str, Column] = {
     "processed": Column(lambda r: r["processed_ratio"], _four, "high"),
     "latency ms": Column(lambda r: r["latency_ms"]["mean"], better="low"),
     "p95 ms": Column(lambda r: r["latency_ms"]["p95"], better="low"),
+    "p99 ms": Column(lambda r: r["latency_ms"]["p99"], better="low"),
     "AI-SPS": Column(lambda r: r["ai_sps"]["index"], lambda value: f"{value:.3f}", "high"),
     "lost": Column(lambda r: r["events"]["dropped"], _whole, "low"),
     "rescales": Column(lambda r: r["rescales"], _whole),

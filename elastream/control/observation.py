@@ -89,6 +89,8 @@ class OperatorObservation:
     """The share of their busy time in which its replicas used a core."""
     length: float = 0.0
     """Tuples in front of a replica that count as a full queue: its bound, or what it serves in a second; 0: not known."""
+    by_key: bool = False
+    """Keys tell which replica a tuple goes to; what waits of a key moves with it when replicas change."""
     lag: dict[str, int] = field(default_factory=dict)
     """For a source in parts, such as a topic's partitions: tuples that were there, not read, at the end of the tick before."""
 

@@ -121,8 +121,11 @@ class Elastic:
             self._came.popleft()
 
     def _not_stuck(self, operator: OperatorObservation) -> float:
-        """Tuples that wait and may yet be in time; in lanes that are switched off they wait for nobody else."""
-        if not operator.lanes or not operator.service_seconds:
+        """Tuples that wait and may yet be in time; in lanes that are switched off they wait for nobody else.
+
+        Where keys tell the replica, new ones take keys over with what waits of them: all are helped.
+        """
+        if operator.by_key or not operator.lanes or not operator.service_seconds:
             return operator.queued
         most = STUCK * self._latency_s / operator.service_seconds
         return sum(min(lane.queued, most) for lane in operator.lanes if lane.active)

@@ -112,6 +112,7 @@ class SimulatedPlant:
                 waits=bool(self.model.fixed.cpu_share[place] < rules.COMPUTING_SHARE),
                 cpu_share=float(self.model.fixed.cpu_share[place]),
                 length=self._length(service_s),
+                by_key=name in self.model.graph.reached_by_keys,
             )
             self._learn(place, first, end, service_s, seconds, lanes)
         self.fidelity.count_copies(seconds, processed)

@@ -206,6 +206,7 @@ class Totals:
             most=operator.replicas.most,
             waits=scene.waits.get(name, False),
             cpu_share=min(1.0, cpu_s / busy_s) if busy_s else 0.0,
+            by_key=name in self._graph.reached_by_keys,
             lag=scene.lag.get(name, {}),
             length=scene.length(service_s) if role == "operator" else 0.0,
         )
