@@ -46,7 +46,7 @@ def topology(
     """`payload` is a text; without it words are drawn from `vocabulary` ones, the r-th as frequent as 1 / r**`zipf`.
 
     `database` is a file for SQLite, or postgresql://user:password@host:port/name. `service_ms` is added to the service
-    of every tuple in every operator. `grouping` is the one in front of `count`. `top` is how many words are kept.
+    of every tuple in every operator. `grouping` is the one in front of `count`; `redirection` is in front of `rank`, too. `top` is how many words are kept.
     """
     if not 1 <= top <= MOST_TOP:
         raise SettingError(f"top must be 1..{MOST_TOP} words, got {top!r}")
@@ -58,7 +58,10 @@ def topology(
     app.source("text", sources.replay(arrivals, "id long, raw string", make))
     app.batch("reader", each.of(split_words), after="text", schema=WORDS, **each.sizes)
     counted = add_count(app, each, "reader", count_in_parts, PARTED)
-    app.keyed_batch("rank", each.of(Rank(top)), after=counted, key="part", state=BEST, schema=COUNTS, **each.sizes)
+    # Parts are as skewed as the words in them. The key alone says `fields`.
+    by_load = {"grouping": groupings.redirection("part")} if each.grouping.kind == "redirection" else {}
+    how = {**each.sizes, **by_load}
+    app.keyed_batch("rank", each.of(Rank(top)), after=counted, key="part", state=BEST, schema=COUNTS, **how)
     app.sink("merge", each.of(merge), after="rank", grouping=groupings.global_, **each.sizes)
     return app
 
