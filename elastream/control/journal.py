@@ -1,6 +1,7 @@
 """The journal: what was seen, wanted and decided in every interval, kept in the run's base directory.
 
-A policy may look far more often than every `td_s`. Of looks at which nothing changed one per `td_s` is kept. An entry is JSON; entries are kept in sealed files of a bounded size, the newest of which is written anew each time.
+A policy may look far more often than every `td_s`. Of looks at which nothing changed one per `td_s` is kept. An entry is
+JSON; entries are kept in sealed files of a bounded size, the newest of which is written anew each time.
 """
 
 from __future__ import annotations
