@@ -10,7 +10,7 @@ from elastream.control.health import health_sample
 from elastream.control.load import load_sample
 from elastream.control.remarks import other_remarks
 from elastream.engine.handle import RunHandle
-from elastream.engine.measure.usage import tree_usage
+from elastream.engine.measure.usage import UsageMeter
 from elastream.engine.tick.ports import Tick
 from elastream.lanes import Audit, OperatorCounts
 from elastream.scoring import Events, Record, Rescale, Sample
@@ -111,10 +111,10 @@ class Recorder:
     def _watch_usage(self) -> None:
         """In a thread of its own: looking at all processes would hold up the tick."""
         try:
-            before_s = tree_usage().cpu_s
+            meter = UsageMeter()
             while True:
-                ended, used = not self._handle.active, tree_usage()
-                self.record.cpu_s = used.cpu_s - before_s
+                ended, used = not self._handle.active, meter.look()
+                self.record.cpu_s = used.cpu_s
                 self.record.memory_bytes = max(self.record.memory_bytes or 0, used.resident_bytes)
                 if ended:
                     return
