@@ -2,13 +2,17 @@
 
 It asks to be asked eight times within the target, so that whatever is late at the next look has already come: deadlines can
 then be kept by looking at what waits, without a forecast. While something waits and nothing is late, every replica is busy
-and none is missing: nothing is changed. There are two reasons to change the replicas of an operator:
+and none is missing: nothing is changed. There are two reasons to change replicas:
 
 - *Something would be late.* The fewest replicas that serve all that waits, here and before, each tuple by its deadline, are
   more than there are. It grows to what keeps up with the latest rate for a while, so that it need not grow again at once.
 - *Replicas are idle.* Over some window that ended now the input took fewer. It shrinks to what that window took, and a
   little more, as soon as the surplus times the length of the window is what a rescale is worth (as in the ski-rental problem):
   a large surplus goes after half a target, a small one after eight.
+
+Operators change together: what makes one late will be at the next one in a moment, and a change of several costs no more than
+that of one. So when one must grow, all grow to what keeps up; and a surplus is that of all operators, unless one has enough
+for itself.
 
 Tuples stay in the lane that they were given. Those that are so many in one lane that they will be late in any case call for
 no replicas: that would only help others. What a replica can serve is its service time and what the engine takes around it,
@@ -44,10 +48,12 @@ WINDOWS = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Times over which a surplus is looked for, in targets."""
 ROOM = 1.05
 """It shrinks to a little more than the window took."""
-EMPTY = 0.1
+EMPTY = 0.2
 """Nothing is given up while a lane has more work than this on the average, in targets: its replica is not idle."""
-WORTH, WORTH_EACH = 2.0, 0.4
-"""Idle replicas times targets that a rescale is worth: so many, or so many for each replica if that is more."""
+WORTH, WORTH_EACH = 1.8, 0.36
+"""Idle replicas times targets that a rescale of an operator is worth: so many, or so many for each replica if that is more."""
+ALONE = 3.0
+"""An operator with so many times that shrinks although the others have no surplus."""
 FULL = 0.3
 """Lanes are full with so much work each, in targets."""
 USABLE, LEAST_USABLE, LEARNING = 0.92, 0.8, 0.05
@@ -63,6 +69,31 @@ class _Memory:
     usable: float = USABLE
     queued: int = 0
     """At the last look."""
+
+
+@dataclass(frozen=True)
+class _View:
+    """One operator at one look. Work is in replicas: what so many can serve in a second."""
+
+    operator: OperatorObservation
+    memory: _Memory
+    takes_s: float
+    """Work per tuple of the graph's input."""
+    waits: float
+    """Work that waits, here and before."""
+    helped: float
+    """Tuples of it that may yet be in time."""
+    due_s: float
+    in_time: float
+    """Replicas with which all that waits is served by its deadline."""
+
+    @property
+    def is_late(self) -> bool:
+        return min(whole(self.in_time), self.operator.most) > self.operator.replicas
+
+    @property
+    def worth(self) -> float:
+        return max(WORTH, WORTH_EACH * self.operator.replicas)
 
 
 class Elastic:
@@ -87,10 +118,24 @@ class Elastic:
         if not observation.seconds:
             return Proposal()
         self._note(observation)
+        views = self._views(observation)
+        late = [view.operator.operator for view in views if view.is_late]
+        sizes, why = self._grown(views, late[0]) if late else self._shrunk(views)
+        wants = []
+        for view in views:
+            operator = view.operator
+            size = min(max(sizes.get(operator.operator, operator.replicas), operator.least), operator.most)
+            if size != operator.replicas:
+                view.memory.changed_s = self._now_s
+            said = f"{view.in_time:.2f} replicas serve the {view.helped:.0f} that wait in time; {why}"
+            wants.append(Want(operator.operator, size, said))
+        return Proposal(tuple(wants))
+
+    def _views(self, observation: Observation) -> list[_View]:
         thetas, waiting = self._flow.thetas(observation), self._flow.waiting(observation)
         helped = self._flow.waiting(observation, self._not_stuck)
         operators = [operator for operator in observation.scalable() if operator.service_seconds]
-        wants = []
+        views = []
         for place, operator in enumerate(operators, 1):
             name = operator.operator
             memory = self._memories.setdefault(name, _Memory())
@@ -98,18 +143,10 @@ class Elastic:
             takes_s = operator.service_seconds / memory.usable
             due_s = AIM * self._latency_s * (FIRST + (1 - FIRST) * place / len(operators))
             in_time = self._in_time(thetas[name], helped[name], due_s) * takes_s
-            said = f"{in_time:.2f} replicas serve the {helped[name]:.0f} that wait in time"
-            if whole(in_time) > operator.replicas:
-                size = self._grown(in_time, thetas[name] * takes_s, waiting[name] * takes_s, due_s)
-                size = max(size, operator.replicas + 1)
-            else:
-                size, why = self._shrunk(memory, operator, in_time, thetas[name] * takes_s)
-                said += why
-            size = min(max(size, operator.least), operator.most)
-            if size != operator.replicas:
-                memory.changed_s = self._now_s
-            wants.append(Want(name, size, said))
-        return Proposal(tuple(wants))
+            views.append(
+                _View(operator, memory, thetas[name] * takes_s, waiting[name] * takes_s, helped[name], due_s, in_time)
+            )
+        return views
 
     def _note(self, observation: Observation) -> None:
         """Remember how many tuples have come, read or not."""
@@ -155,26 +192,37 @@ class Elastic:
                 break
         return need
 
-    def _grown(self, in_time: float, takes_s: float, waits_s: float, due_s: float) -> int:
-        """Replicas that serve what waits and what will come, if it goes on like this for a while."""
+    def _grown(self, views: list[_View], late: str) -> tuple[dict[str, int], str]:
+        """Replicas that serve what waits and what will come, if it goes on like this for a while; none fewer than there are."""
         begins = self._now_s <= 2 * self._latency_s
         ahead_s = (AHEAD_AT_FIRST if begins else AHEAD) * self._latency_s
-        comes = self._rate(LATEST * self.every_s) * takes_s
-        return whole(max(in_time, (waits_s + comes * ahead_s) / (due_s + ahead_s)) * OVERSHOOT)
+        latest = self._rate(LATEST * self.every_s)
+        sizes = {}
+        for view in views:
+            keeps_up = (view.waits + latest * view.takes_s * ahead_s) / (view.due_s + ahead_s)
+            size = whole(max(view.in_time, keeps_up) * OVERSHOOT)
+            sizes[view.operator.operator] = max(size, view.operator.replicas + view.is_late)
+        return sizes, f"{late} would be late, and all are to keep up"
 
-    def _shrunk(
-        self, memory: _Memory, operator: OperatorObservation, in_time: float, takes_s: float
-    ) -> tuple[int, str]:
-        """Replicas that a window took whose surplus was worth a rescale, and why; else those that there are."""
-        have = operator.replicas
-        if self._not_stuck(operator) * operator.service_seconds > EMPTY * self._latency_s * have:
-            return have, "; none is idle"
-        worth = max(WORTH, WORTH_EACH * have)
+    def _shrunk(self, views: list[_View]) -> tuple[dict[str, int], str]:
+        """Replicas that a window took whose surplus was worth a rescale, and why; none where it was not."""
+        worth = sum(view.worth for view in views)
+        idle = [view for view in views if not self._is_busy(view.operator)]
         for targets in WINDOWS:
             seconds = targets * self._latency_s
-            if seconds > self._now_s - memory.changed_s + 1e-9:
-                break
-            size = max(1, whole(max(self._rate(seconds) * takes_s * ROOM, in_time)))
-            if (have - size) * targets >= worth:
-                return size, f"; {have - size} of {have} were idle for {seconds:g} s"
-        return have, "; too few were idle, or not for long enough"
+            rate = self._rate(seconds)
+            sizes: dict[str, int] = {}
+            surplus, alone = 0, False
+            for view in idle:
+                have = view.operator.replicas
+                size = max(view.operator.least, whole(max(rate * view.takes_s * ROOM, view.in_time)))
+                if size < have and seconds <= self._now_s - view.memory.changed_s + 1e-9:
+                    sizes[view.operator.operator] = size
+                    surplus += have - size
+                    alone |= (have - size) * targets >= ALONE * view.worth
+            if sizes and (alone or surplus * targets >= worth):
+                return sizes, f"{surplus} of {sum(v.operator.replicas for v in views)} were idle for {seconds:g} s"
+        return {}, "too few were idle, or not for long enough" if idle else "none is idle"
+
+    def _is_busy(self, operator: OperatorObservation) -> bool:
+        return self._not_stuck(operator) * operator.service_seconds > EMPTY * self._latency_s * operator.replicas
