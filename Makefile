@@ -41,7 +41,7 @@ test: fast slow  ## every test; `make -j2 test` runs both parts side by side
 fast: compiled  ## the tests that need neither Spark nor a broker, a database or a browser
 	@$(PYTHON) -m pytest -q -n $(FAST_WORKERS) -m "not slow"
 
-slow: jars compiled  ## the tests that do
+slow: jars  ## the tests that do
 	@$(PYTHON) -m pytest -q -n 2 --dist worksteal -m slow
 
 check: setup  ## ruff, mypy --strict, import-linter

@@ -34,17 +34,17 @@ SYSTEMS: tuple[System, ...] = (
 def compile_ahead() -> None:
     """A table with one row is an array of another layout than one with several, and compiled by itself: so both are simulated."""
     for system in SYSTEMS:
-        for operators in (1, 2):
-            simulate(_line(operators), system, make_policy("static:replicas=2"), td_s=0.5, seed=1, seconds=SECONDS)
+        for operators, pool in ((1, 1), (1, 2), (2, 2)):
+            simulate(_line(operators, pool), system, make_policy("static"), td_s=0.5, seed=1, seconds=SECONDS)
 
 
-def _line(operators: int) -> Model:
+def _line(operators: int, pool: int) -> Model:
     arrivals = constant(100, SECONDS)
     flow = Topology("line").source("in", sources.replay(arrivals))
     times, before = {"in": OperatorTimes(1e-6, cpu=1.0, spread=0.0)}, "in"
     for number in range(operators):
         name = f"op{number}"
-        flow.batch(name, lambda batch: batch, after=before, replicas=(1, 2))
+        flow.batch(name, lambda batch: batch, after=before, replicas=(1, pool))
         times[name], before = OperatorTimes(0.001, cpu=1.0, spread=0.0), name
     return make_model(flow.output("out", after=before).build(), times, {"in": arrivals}, nodes=(Node(2),))
 
