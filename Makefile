@@ -2,8 +2,9 @@
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
+FAST_WORKERS := 2
 
-.PHONY: help setup kafka jdbc peers demo test fast check bench clean
+.PHONY: help setup kafka jdbc jars compiled peers demo test fast slow check bench clean
 
 help:        ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -28,13 +29,20 @@ jdbc: setup  ## PostgreSQL's JDBC driver, fetched likewise
 peers: setup  ## Flink, its autoscaler and Storm into .peers, with the jobs for `elastream bench peers`
 	@tools/peers $(PYTHON) .peers
 
-test: setup  ## every test
+jars: setup
 	@tools/jars kafka $(PYTHON) && tools/jars jdbc $(PYTHON) || echo "without these jars their tests are skipped"
-	@$(PYTHON) -m pytest -q -n 2 -m "not slow"
-	@$(PYTHON) -m pytest -q -n 2 --dist worksteal -m slow
 
-fast: setup  ## the tests that need neither Spark nor a broker, a database or a browser
-	@$(PYTHON) -m pytest -q -n 2 -m "not slow"
+# Once, and not in every process of the tests.
+compiled: setup
+	@$(PYTHON) -m elastream.bench.compile_ahead
+
+test: fast slow  ## every test; `make -j2 test` runs both parts side by side
+
+fast: compiled  ## the tests that need neither Spark nor a broker, a database or a browser
+	@$(PYTHON) -m pytest -q -n $(FAST_WORKERS) -m "not slow"
+
+slow: jars  ## the tests that do
+	@$(PYTHON) -m pytest -q -n 2 --dist worksteal -m slow
 
 check: setup  ## ruff, mypy --strict, import-linter
 	@$(VENV)/bin/ruff check .

@@ -1,5 +1,8 @@
 """A real Kafka broker for the tests that need one, and what they ask it."""
 
+import json
+import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -36,6 +39,10 @@ def create_topic(spark: SparkSession, servers: str, topic: str, partitions: int 
     return topic
 
 
+def new_topic(spark: SparkSession, broker: Broker, partitions: int = 3) -> str:
+    return create_topic(spark, broker.servers, f"t-{uuid.uuid4().hex[:8]}", partitions)
+
+
 def put(servers: str, topic: str, rows: DataFrame) -> None:
     """Rows with the columns that Spark's writer knows: key, value, headers, partition."""
     rows.write.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", topic).save()
@@ -55,3 +62,7 @@ def records(spark: SparkSession, servers: str, topic: str) -> DataFrame:
     """All that a plain reader sees."""
     options = {"kafka.bootstrap.servers": servers, "subscribe": topic, "includeHeaders": "true"}
     return spark.read.format("kafka").options(**options).load()
+
+
+def ids_in_topic(rows: DataFrame) -> Counter[int]:
+    return Counter(json.loads(bytes(row.value))["id"] for row in rows.select("value").collect())

@@ -18,6 +18,10 @@ PATIENT = settings(deadline=None, max_examples=50)
 
 HOST = "h0000000000a"
 
+A, B = LaneId("a", 0), LaneId("b", 0)
+KEPT = frozenset({"b"})
+"""Operators whose rows are kept, in files apart."""
+
 Row = tuple[str, int, int]
 """A tuple's identity: segment, offset of its batch, place in it."""
 
@@ -63,6 +67,19 @@ def write(writer: SegmentWriter, batches: Batches, kept: frozenset[str] = frozen
     """Write batches, each lane's with the columns that its first has."""
     schemas = {lane.operator: schema_id(pieces[0].schema) for lane, pieces in batches.items() if pieces}
     return writer.write(batches, schemas, kept)
+
+
+def write_one(writer: SegmentWriter, batch: pa.RecordBatch, lane: LaneId = A) -> Slice:
+    """Write one batch to one lane, as a work of which the receipt was sent."""
+    written = write(writer, {lane: [batch]}, KEPT)
+    writer.release(written)
+    ((_, _, piece),) = written.appended
+    return piece
+
+
+def segment_bytes(store: Store) -> dict[str, int]:
+    """The bytes of each segment file of a store."""
+    return store.sizes("segments")
 
 
 def flip_byte(path: Path, at: int) -> bytes:

@@ -1,4 +1,4 @@
-"""From topic to topic, in a driver that dies by SIGKILL with a delivery written and not committed. Run by test_kafka.py as a process.
+"""From topic to topic, in a driver that dies by SIGKILL with a delivery written and not committed. Run by test_kafka_failures.py as a process.
 
     python mortal_copier.py FOLDER SERVERS FROM TO STEP
 

@@ -1,9 +1,5 @@
-"""Segments: what is written to a lane is read back, when files are ended, and damage is seen and named."""
+"""Segments: what is written to a lane is read back, from memory or from its file, and damage is seen and named."""
 
-import os
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,12 +9,25 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lanes_on_disk import HOST, NUMBERED, PATIENT, Clock, flip_byte, numbered, write
+from lanes_on_disk import (
+    HOST,
+    KEPT,
+    NUMBERED,
+    PATIENT,
+    A,
+    B,
+    Clock,
+    flip_byte,
+    numbered,
+    segment_bytes,
+    write,
+    write_one,
+)
 
 from elastream.errors import Damaged, TopologyError
-from elastream.lanes import LaneId, Slice, Store
+from elastream.lanes import LaneId, Store
 from elastream.lanes import segment_files as files_module
-from elastream.lanes.segment_files import ROLL_S, BatchCache, SegmentReader, SegmentWriter
+from elastream.lanes.segment_files import BatchCache, SegmentReader, SegmentWriter
 from elastream.lanes.segments import BATCH_BYTES, schema_id
 from elastream.topology import parse_schema
 
@@ -41,9 +50,6 @@ _VALUES = st.fixed_dictionaries(
     }
 )
 
-A, B = LaneId("a", 0), LaneId("b", 0)
-KEPT = frozenset({"b"})
-
 
 @st.composite
 def _pieces(draw: st.DrawFn) -> pa.RecordBatch:
@@ -54,24 +60,8 @@ def _pieces(draw: st.DrawFn) -> pa.RecordBatch:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def writer(store: Store, clock: Clock) -> SegmentWriter:
-    return SegmentWriter(store, HOST, appends=True, clock=clock)
-
-
-def _one(writer: SegmentWriter, batch: pa.RecordBatch, lane: LaneId = A) -> Slice:
-    written = write(writer, {lane: [batch]}, KEPT)
-    writer.release(written)
-    ((_, _, piece),) = written.appended
-    return piece
-
-
-def _bytes(store: Store) -> dict[str, int]:
-    return store.sizes("segments")
+def writer(store: Store) -> SegmentWriter:
+    return SegmentWriter(store, HOST, appends=True, clock=Clock())
 
 
 @PATIENT
@@ -109,20 +99,20 @@ def test_slices_read_back_what_was_written_to_each_lane(
     writer.close()
     reader.close()
     assert read == expected
-    assert names == set(_bytes(store))
+    assert names == set(segment_bytes(store))
 
 
 def test_part_of_a_slice_reads_back_as_that_part(store: Store, writer: SegmentWriter) -> None:
-    piece = _one(writer, numbered(100, 50))
+    piece = write_one(writer, numbered(100, 50))
     part = SegmentReader(store).read(piece._replace(first=10, rows=5), NUMBERED)
     assert part.equals(numbered(110, 5))
 
 
 def test_a_file_is_batches_one_after_another(store: Store, writer: SegmentWriter) -> None:
-    first, second = _one(writer, numbered(0, 5)), _one(writer, numbered(5, 9))
+    first, second = write_one(writer, numbered(0, 5)), write_one(writer, numbered(5, 9))
     assert first.segment == second.segment == f"{HOST}-000001.arrow"
     assert (first.offset, second.offset) == (0, first.length)
-    assert _bytes(store) == {first.segment: first.length + second.length}
+    assert segment_bytes(store) == {first.segment: first.length + second.length}
 
 
 def test_lanes_of_two_schemas_may_be_in_one_file(store: Store, writer: SegmentWriter) -> None:
@@ -139,7 +129,7 @@ def test_lanes_of_two_schemas_may_be_in_one_file(store: Store, writer: SegmentWr
 def test_nothing_to_write_writes_nothing(store: Store, writer: SegmentWriter) -> None:
     written = write(writer, {A: [numbered(0, 0)], LaneId("a", 1): []})
     assert written == ([], [])
-    assert _bytes(store) == {}
+    assert segment_bytes(store) == {}
 
 
 def test_a_big_lane_is_cut_into_batches_of_about_a_mebibyte(store: Store, writer: SegmentWriter) -> None:
@@ -160,210 +150,7 @@ def test_a_column_with_a_dictionary_is_refused_early_or_can_be_read_back(store: 
     except TopologyError:
         return
     batch = pa.RecordBatch.from_arrays([pa.array(["a", "b", "a"]).dictionary_encode()], schema=schema)
-    assert SegmentReader(store).read(_one(writer, batch), schema).to_pylist() == batch.to_pylist()
-
-
-# -- when files are ended
-
-
-def test_a_file_is_ended_when_it_is_large(store: Store, writer: SegmentWriter, monkeypatch: pytest.MonkeyPatch) -> None:
-    size = _one(writer, numbered(0, 50)).length
-    monkeypatch.setattr(files_module, "ROLL_BYTES", 3 * size)
-    names = [_one(writer, numbered(0, 50)).segment for _ in range(7)]
-    assert names == [f"{HOST}-{n:06d}.arrow" for n in (1, 1, 2, 2, 2, 3, 3)]
-    assert writer.ended() == [f"{HOST}-000001.arrow", f"{HOST}-000002.arrow"]
-    assert writer.ended() == []
-    assert [_bytes(store)[f"{HOST}-{n:06d}.arrow"] for n in (1, 2, 3)] == [3 * size, 3 * size, 2 * size]
-
-
-def test_a_file_is_ended_when_it_is_old(writer: SegmentWriter, clock: Clock) -> None:
-    names = []
-    for _ in range(5):
-        names.append(_one(writer, numbered(0, 5)).segment)
-        clock.now += ROLL_S / 2
-    assert names == [f"{HOST}-{n:06d}.arrow" for n in (1, 1, 2, 2, 3)]
-    assert writer.ended() == [f"{HOST}-000001.arrow", f"{HOST}-000002.arrow"]
-
-
-def test_a_file_is_told_of_only_when_all_that_wrote_to_it_have_sent_their_receipts(
-    writer: SegmentWriter, clock: Clock
-) -> None:
-    quick, slow, slowest = (write(writer, {A: [numbered(0, 5)]}) for _ in range(3))
-    writer.release(quick)
-    clock.now += ROLL_S
-    later = write(writer, {A: [numbered(0, 5)]})
-    told = []
-    for written in (later, slow, slowest):
-        writer.release(written)
-        told.append(writer.ended())
-    assert told == [[], [], [quick.appended[0].slice.segment]]
-    assert later.appended[0].slice.segment not in told[-1]
-
-
-def test_rows_that_are_kept_go_to_a_file_apart(store: Store, writer: SegmentWriter, clock: Clock) -> None:
-    written = write(writer, {A: [numbered(0, 5)], B: [numbered(50, 5)], LaneId("a", 1): [numbered(9, 1)]}, KEPT)
-    writer.release(written)
-    of = {(a.operator, a.lane): a.slice.segment for a in written.appended}
-    assert of["a", 0] == of["a", 1] == f"{HOST}-000001.arrow"
-    assert of["b", 0] == f"{HOST}-000002k.arrow"
-    assert _one(writer, numbered(55, 5), B).segment == of["b", 0]
-    clock.now += ROLL_S
-    # Each is ended when something more is to be written to it.
-    _one(writer, numbered(60, 5), B)
-    assert writer.ended() == [of["b", 0]]
-    writer.close()
-    assert of["a", 0] in writer.ended()
-
-
-@pytest.mark.parametrize("appends", [True, False])
-def test_a_writer_that_closes_has_ended_all_its_files(store: Store, appends: bool) -> None:
-    writer = SegmentWriter(store, HOST, appends=appends)
-    _one(writer, numbered(0, 5))
-    _one(writer, numbered(0, 5), B)
-    writer.close()
-    assert sorted(writer.ended()) == sorted(_bytes(store))
-    assert len(_bytes(store)) == 2
-
-
-def test_two_writers_never_meet_in_a_file(store: Store, writer: SegmentWriter) -> None:
-    _one(writer, numbered(0, 5))
-    with pytest.raises(FileExistsError):
-        _one(SegmentWriter(store, HOST, appends=True), numbered(0, 5))
-
-
-# -- where files cannot be appended to
-
-
-def test_each_write_is_a_file_of_its_own_that_is_ended_at_once(store: Store) -> None:
-    writer = SegmentWriter(store, HOST, appends=False)
-    written = write(writer, {A: [numbered(0, 5)], LaneId("a", 1): [numbered(5, 5)], B: [numbered(9, 5)]}, KEPT)
-    more = write(writer, {A: [numbered(10, 5)]}, KEPT)
-    assert [a.slice.segment for a in (*written.appended, *more.appended)] == [
-        f"{HOST}-000001.arrow",
-        f"{HOST}-000001.arrow",
-        f"{HOST}-000002k.arrow",
-        f"{HOST}-000003.arrow",
-    ]
-    assert writer.ended() == []
-    writer.release(written)
-    assert writer.ended() == [f"{HOST}-000001.arrow", f"{HOST}-000002k.arrow"]
-    writer.release(more)
-    assert writer.ended() == [f"{HOST}-000003.arrow"]
-    reader = SegmentReader(store)
-    assert [reader.read(a.slice, NUMBERED).column("id")[0].as_py() for a in written.appended] == [0, 5, 9]
-
-
-def test_such_files_are_written_side_by_side(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Every write waits until all four are under way.
-    meeting = threading.Barrier(4)
-    plain: Callable[[str, bytes], None] = store.write
-
-    def together(name: str, data: bytes) -> None:
-        meeting.wait(timeout=60)
-        plain(name, data)
-
-    monkeypatch.setattr(store, "write", together)
-    writer = SegmentWriter(store, HOST, appends=False)
-    with ThreadPoolExecutor(4) as pool:
-        pieces = list(pool.map(lambda n: _one(writer, numbered(n, 3)), range(4)))
-    reader = SegmentReader(store)
-    assert [reader.read(piece, NUMBERED).column("id")[0].as_py() for piece in pieces] == [0, 1, 2, 3]
-
-
-# -- threads
-
-
-def test_threads_that_write_at_the_same_time_get_what_they_wrote(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files_module, "ROLL_BYTES", 20_000)
-    cache = BatchCache(50_000)
-    writer, reader = SegmentWriter(store, HOST, appends=True, cache=cache), SegmentReader(store, cache)
-
-    def work(thread: int) -> list[Slice]:
-        pieces = []
-        for turn in range(40):
-            first = 1000 * thread + turn
-            written = write(writer, {LaneId("a", thread): [numbered(first, 9)], B: [numbered(first, 2)]}, KEPT)
-            for appended in written.appended:
-                assert reader.read(appended.slice, NUMBERED).equals(numbered(first, appended.slice.rows))
-                pieces.append(appended.slice)
-            writer.release(written)
-        return pieces
-
-    with ThreadPoolExecutor(8) as pool:
-        pieces = [piece for found in pool.map(work, range(8)) for piece in found]
-    writer.close()
-    assert len(pieces) == 8 * 40 * 2
-    for name, size in _bytes(store).items():
-        mine = sorted((p.offset, p.length) for p in pieces if p.segment == name)
-        # Nothing overlaps, and nothing is between.
-        assert [offset for offset, _ in mine] == [sum(length for _, length in mine[:n]) for n in range(len(mine))]
-        assert sum(length for _, length in mine) == size
-    ended = writer.ended()
-    assert len(ended) == len(set(ended)) > 8
-    assert set(ended) == set(_bytes(store))
-
-
-# -- a full disk
-
-
-def test_after_a_write_that_broke_off_the_next_goes_to_another_file(
-    store: Store, writer: SegmentWriter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = write(writer, {A: [numbered(0, 5)]})
-    plain = os.write
-    for takes in (0, 10):
-        monkeypatch.setattr(os, "write", lambda fd, data, takes=takes: plain(fd, bytes(data)[:takes]))
-        with pytest.raises(OSError, match="No space left"):
-            write(writer, {A: [numbered(5, 5)]})
-        monkeypatch.undo()
-    after = _one(writer, numbered(10, 5))
-    reader = SegmentReader(store)
-    assert reader.read(before.appended[0].slice, NUMBERED).equals(numbered(0, 5))
-    assert reader.read(after, NUMBERED).equals(numbered(10, 5))
-    # Only the second has nothing that somebody may still name.
-    assert writer.ended() == [f"{HOST}-000002.arrow"]
-    writer.release(before)
-    assert writer.ended() == [f"{HOST}-000001.arrow"]
-    assert after.segment == f"{HOST}-000003.arrow"
-
-
-@pytest.mark.parametrize("appends", [True, False])
-def test_of_a_write_of_which_the_second_file_fails_no_file_stays_open_for_ever(
-    store: Store, clock: Clock, appends: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writer = SegmentWriter(store, HOST, appends=appends, clock=clock)
-    plain: Callable[..., Any] = writer._current
-
-    def no_room_apart(apart: bool) -> Any:
-        if apart:
-            raise OSError(28, "No space left on device")
-        return plain(apart)
-
-    monkeypatch.setattr(writer, "_current", no_room_apart)
-    with pytest.raises(OSError, match="No space left"):
-        write(writer, {A: [numbered(0, 5)], B: [numbered(5, 5)]}, KEPT)
-    clock.now += ROLL_S
-    _one(writer, numbered(5, 5))
-    assert f"{HOST}-000001.arrow" in writer.ended()
-
-
-def test_a_file_that_cannot_be_begun_does_not_stop_the_next(
-    store: Store, writer: SegmentWriter, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    _one(writer, numbered(0, 5))
-    clock.now += ROLL_S
-    monkeypatch.setattr(os, "open", full)
-    for _ in range(2):
-        with pytest.raises(OSError, match="No space left"):
-            write(writer, {A: [numbered(5, 5)]})
-    monkeypatch.undo()
-    piece = _one(writer, numbered(5, 5))
-    assert SegmentReader(store).read(piece, NUMBERED).equals(numbered(5, 5))
-    # The old one was ended once.
-    assert writer.ended() == [f"{HOST}-000001.arrow"]
+    assert SegmentReader(store).read(write_one(writer, batch), schema).to_pylist() == batch.to_pylist()
 
 
 # -- the cache
@@ -373,7 +160,7 @@ def test_a_batch_that_was_just_written_is_read_from_memory_once(store: Store) ->
     cache = BatchCache()
     writer, reader = SegmentWriter(store, HOST, appends=True, cache=cache), SegmentReader(store, cache)
     batch = numbered(0, 10)
-    piece = _one(writer, batch)
+    piece = write_one(writer, batch)
     assert reader.read(piece._replace(rows=4), NUMBERED).equals(batch.slice(0, 4))
     assert reader.read(piece, NUMBERED) is batch
     # The lane is behind it now. Whoever asks again, because a work is repeated, gets it from the file.
@@ -385,7 +172,7 @@ def test_a_batch_that_was_just_written_is_read_from_memory_once(store: Store) ->
 def test_rows_that_are_kept_are_not_held_in_memory(store: Store) -> None:
     cache = BatchCache()
     writer, batch = SegmentWriter(store, HOST, appends=True, cache=cache), numbered(0, 10)
-    assert SegmentReader(store, cache).read(_one(writer, batch, B), NUMBERED) is not batch
+    assert SegmentReader(store, cache).read(write_one(writer, batch, B), NUMBERED) is not batch
 
 
 @PATIENT
@@ -418,7 +205,7 @@ def test_a_turned_byte_in_a_segment_is_seen_and_named_and_can_be_mended(
     base = tmp_path_factory.mktemp("turned")
     store = Store(str(base))
     writer, reader = SegmentWriter(store, HOST, appends=True), SegmentReader(store)
-    pieces = [_one(writer, numbered(20 * n, 20)) for n in range(3)]
+    pieces = [write_one(writer, numbered(20 * n, 20)) for n in range(3)]
     hit = data.draw(st.sampled_from(pieces))
     path = base / "segments" / hit.segment
     whole = flip_byte(path, data.draw(st.integers(hit.offset, hit.offset + hit.length - 1)))
@@ -437,7 +224,7 @@ def test_a_turned_byte_in_a_segment_is_seen_and_named_and_can_be_mended(
 
 @pytest.mark.parametrize("left", [0, 100])
 def test_a_segment_that_was_cut_short_is_damaged(store: Store, writer: SegmentWriter, left: int) -> None:
-    pieces = [_one(writer, numbered(0, 20)) for _ in range(2)]
+    pieces = [write_one(writer, numbered(0, 20)) for _ in range(2)]
     path = store.local_path / "segments" / pieces[0].segment
     path.write_bytes(path.read_bytes()[:left])
     for piece in pieces:
@@ -446,7 +233,7 @@ def test_a_segment_that_was_cut_short_is_damaged(store: Store, writer: SegmentWr
 
 
 def test_a_segment_that_is_gone_is_damage_and_not_a_missing_file(store: Store, writer: SegmentWriter) -> None:
-    piece = _one(writer, numbered(0, 20))
+    piece = write_one(writer, numbered(0, 20))
     (store.local_path / "segments" / piece.segment).unlink()
     with pytest.raises(Damaged, match=f"{piece.segment} in .*: it is gone, but the ledger needs it; restore it"):
         SegmentReader(store).read(piece, NUMBERED)
@@ -455,7 +242,7 @@ def test_a_segment_that_is_gone_is_damage_and_not_a_missing_file(store: Store, w
 def test_a_reader_holds_a_few_files_open_however_many_it_reads(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files_module, "OPEN_FILES", 3)
     writer, reader = SegmentWriter(store, HOST, appends=False), SegmentReader(store)
-    pieces = [_one(writer, numbered(n, 2)) for n in range(12)]
+    pieces = [write_one(writer, numbered(n, 2)) for n in range(12)]
     for n in [*range(12), *range(12)]:
         assert reader.read(pieces[n], NUMBERED).equals(numbered(n, 2))
     assert _open_in(store) == {piece.segment for piece in pieces[-3:]}
@@ -470,8 +257,3 @@ def _open_in(store: Store) -> set[str]:
         with suppress(FileNotFoundError):
             found.add(link.readlink())
     return {path.name for path in found if path.parent == store.local_path / "segments"}
-
-
-def test_a_writer_makes_the_folder_it_needs(tmp_path: Path) -> None:
-    writer = SegmentWriter(Store(str(tmp_path / "not" / "yet")), HOST, appends=True)
-    assert (tmp_path / "not" / "yet" / "segments" / _one(writer, numbered(0, 1)).segment).exists()

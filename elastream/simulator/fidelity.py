@@ -101,11 +101,13 @@ class Fidelity:
 
     def step(self, until_s: float) -> None:
         fixed, limits, moving = self.model.fixed, self.limits, self.moving
+        # All would be compiled once more for a whole number.
+        end_s = float(until_s)
         if isinstance(self.system, EngineTurns):
             assert self.works is not None
-            advance_turns(fixed, self.system, limits, moving, self.works, self.costs, until_s, self._random)
+            advance_turns(fixed, self.system, limits, moving, self.works, self.costs, end_s, self._random)
         else:
-            advance_steps(fixed, self.system, limits, moving, self.costs, until_s, self._random)
+            advance_steps(fixed, self.system, limits, moving, self.costs, end_s, self._random)
 
     def later(self, at_s: float, act: Callable[[], None]) -> None:
         """Have something happen at this second, or as soon as a step has ended after it."""
