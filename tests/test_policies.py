@@ -71,6 +71,27 @@ def test_psps_counts_what_a_source_has_not_read_yet_in_front_of_the_first_operat
     assert sizes(Psps().propose(seen)) == {"a": 2, "b": 1}
 
 
+def test_psps_may_count_only_what_queues_grew_by() -> None:
+    # Of what waits 30 came in this interval; the program that was published after the paper forgets the others.
+    seen = observation(source("in", 100), operator("a", {"in": 100}, processed=70, service_ms=10, queued=500))
+    assert sizes(Psps().propose(seen)) == {"a": 6}
+    assert sizes(Psps(growth=1).propose(seen)) == {"a": 2}
+    shrunk = observation(source("in", 100), operator("a", {"in": 100}, processed=150, service_ms=10, queued=500))
+    assert sizes(Psps(growth=1).propose(shrunk)) == {"a": 1}
+
+
+def test_psps_may_know_a_part_of_the_service_only() -> None:
+    seen = observation(source("in", 200), operator("a", {"in": 200}, service_ms=10.1))
+    assert sizes(Psps().propose(seen)) == {"a": 3}
+    assert sizes(make_policy("psps:measured=0.98").propose(seen)) == {"a": 2}
+
+
+@pytest.mark.parametrize("word", ["psps:growth=2", "psps:measured=0", "psps:measured=1.1"])
+def test_psps_refuses_parameters_that_say_nothing(word: str) -> None:
+    with pytest.raises(SettingError, match="must be"):
+        make_policy(word)
+
+
 def test_psps_keeps_the_shares_it_knows_while_nothing_flows() -> None:
     policy = Psps()
     policy.propose(observation(source("in", 100), operator("a", {"in": 100}), operator("b", {"a": 50}, service_ms=10)))

@@ -11,6 +11,7 @@ from elastream.control import Guards, checked_td
 from elastream.errors import SettingError
 from elastream.policies import make_policy
 from elastream.settings import Settings
+from elastream.topology.groupings import STORM_ONLY
 from elastream.workload import Arrivals, in_bursts, parse_workload
 
 PAPER_COLUMNS = (
@@ -122,6 +123,11 @@ def check_storm_keys(scenario: Scenario) -> None:
     if scenario.in_flight is not None or scenario.acked != "last":
         raise SettingError(
             f"scenario {scenario.name!r}: in_flight and acked are of a simulated Storm; run it with --plant simulator --system storm"
+        )
+    if scenario.grouping in STORM_ONLY:
+        raise SettingError(
+            f"scenario {scenario.name!r}: grouping {scenario.grouping} is of a simulated Storm only; "
+            "use least_loaded, or run it with --plant simulator --system storm"
         )
 
 

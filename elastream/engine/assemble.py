@@ -33,6 +33,7 @@ from elastream.policies.model_library import remember
 from elastream.settings import Settings
 from elastream.state.columns import KeyedColumns
 from elastream.topology import Graph
+from elastream.topology.check import check_engine_groupings
 from elastream.workload.replay import Replay
 
 STOP_S = 4.0
@@ -120,6 +121,7 @@ def assemble(
     settings, clock = plan.settings, clock or SteadyClock()
     base = RunBase(store)
     try:
+        check_engine_groupings(graph)
         policy = plan.chosen_policy(graph)
         td_s = interval_of(policy, plan.td_s)
         with base.opening():

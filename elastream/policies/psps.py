@@ -1,11 +1,13 @@
 """PSPS: predictive replication of operators (Wladdimiro, Arantes, Sens, Hidalgo, SBAC-PAD 2022), equations 1 to 4.
 
-Every operator should serve, in the next interval, what will arrive and what waits now.
+Every operator should serve, in the next interval, what will arrive and what waits now. The two parameters repeat what the authors'
+program does, and Storm's metrics do, differently from that (docs/reproduction.md).
 """
 
 import math
 
 from elastream.control import Observation, OperatorObservation, Proposal, Want
+from elastream.errors import SettingError
 from elastream.policies.flow import Flow
 
 
@@ -15,7 +17,17 @@ class Psps:
     name = "psps"
     start = None
 
-    def __init__(self) -> None:
+    def __init__(self, growth: int = 0, measured: float = 1.0) -> None:
+        """`growth=1`: count only by how much a queue grew in the interval, as the program that was published after the paper does.
+
+        `measured`: which part of a tuple's time the service time is that is known. Storm measures the operator's own function.
+        """
+        if growth not in (0, 1):
+            raise SettingError(f"growth must be 0 or 1, got {growth}")
+        if not 0 < measured <= 1:
+            raise SettingError(f"measured must be more than 0 and at most 1, got {measured}")
+        self._growth = bool(growth)
+        self._measured = measured
         self._flow = Flow()
 
     def propose(self, observation: Observation) -> Proposal:
@@ -29,11 +41,16 @@ class Psps:
             if not operator.service_seconds:
                 continue
             arriving = whole(came * thetas[operator.operator])  # (2a)
-            waiting = operator.queued + self._unread(observation, operator)  # (3)
+            waiting = self._waiting(observation, operator)  # (3)
             predicted = arriving + waiting  # (4)
-            need = predicted * operator.service_seconds / td_s  # (1)
+            need = predicted * operator.service_seconds * self._measured / td_s  # (1)
             wants.append(Want(operator.operator, max(1, whole(need)), _reason(operator, arriving, waiting, td_s), need))
         return Proposal(tuple(wants))
+
+    def _waiting(self, observation: Observation, operator: OperatorObservation) -> float:
+        if self._growth:
+            return max(0, operator.received - operator.processed - operator.dropped)
+        return operator.queued + self._unread(observation, operator)
 
     def _unread(self, observation: Observation, operator: OperatorObservation) -> float:
         """Tuples that are due and still outside: they wait in front of the first operators."""

@@ -257,6 +257,6 @@ def _hand_on(
     for edge in range(fixed.edge_first[head], fixed.edge_first[head + 1]):
         if fixed.edge_to[edge] >= 0:
             moving.phase[fixed.edge_to[edge]] = random.random()
-    hand_on(fixed, limits, moving, head, done, costs)
+    hand_on(fixed, limits, moving, head, done, costs, random)
     if moving.finished[head] > before:
         note_waits(fixed, moving, head, before, moving.finished[head] - before, fixed.ends[head], at_s)

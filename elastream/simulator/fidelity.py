@@ -30,6 +30,7 @@ from elastream.simulator.machines import Failure, Machines, System
 from elastream.simulator.model import Model
 from elastream.simulator.state import LOOKS_S, NOW, OVER, Flags, Ints, Limits, Moving
 from elastream.simulator.storm_steps import advance_steps
+from elastream.topology.check import check_engine_groupings
 
 __all__ = ["Failure", "Fidelity", "System"]
 
@@ -68,6 +69,7 @@ class Fidelity:
         self.works: Works | None = None
         state = state or StateCosts()
         if isinstance(system, EngineTurns):
+            check_engine_groupings(model.graph)
             self.works, moving = begin_works(model, moving, system)
             moving.redirect[:, LOOKS_S] = rules.REDIRECT_S
         else:

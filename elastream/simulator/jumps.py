@@ -103,7 +103,7 @@ def jump(
         moving.next_of[source] += rows
         moving.read[source] += rows
         moving.entered[source] += rows
-        hand_on(fixed, limits, moving, source, rows, costs)
+        hand_on(fixed, limits, moving, source, rows, costs, random)
     for place in range(len(works.operators)):
         operator, total = works.operators[place], 0
         for number in range(operator.first, operator.end):
@@ -115,7 +115,7 @@ def jump(
                 lane.queued -= rows
                 lane.processed += rows
                 lane.busy_s += rows * operator.each_s * noise
-        hand_on(fixed, limits, moving, sources + place, total, costs)
+        hand_on(fixed, limits, moving, sources + place, total, costs, random)
     times = (_finished(works) - finished) / works.clock[SEEN]
     for bucket in range(BUCKETS):
         moving.waits[bucket] += times * works.window[bucket]

@@ -5,11 +5,13 @@ import math
 import numpy as np
 
 from elastream.simulator.compiled import compiled
+from elastream.simulator.drawing import drawn_counts
 from elastream.simulator.due import next_due_s, sent_at, sent_by
 from elastream.simulator.redirecting import is_uneven, redirected_counts
 from elastream.simulator.state import (
     BUCKETS,
     BUSY,
+    DRAWN,
     EVEN,
     EVERY,
     GROWTH,
@@ -34,7 +36,15 @@ GOLDEN = 0.6180339887498949
 
 
 @compiled
-def route(fixed: Fixed, limits: Limits, moving: Moving, target: int, tuples: int, cost: float) -> None:
+def route(
+    fixed: Fixed,
+    limits: Limits,
+    moving: Moving,
+    target: int,
+    tuples: int,
+    cost: float,
+    random: np.random.Generator,
+) -> None:
     """Share tuples out among the active lanes of an operator. `cost` is what one of them adds to a lane's load."""
     first = fixed.first[target]
     active = moving.active[target]
@@ -43,6 +53,18 @@ def route(fixed: Fixed, limits: Limits, moving: Moving, target: int, tuples: int
     kind = fixed.routing[target]
     if kind in (SHORTEST, BUSY):
         _level(fixed, limits, moving, target, tuples, cost, kind)
+        return
+    if kind == DRAWN:
+        counts = drawn_counts(fixed, moving, target, tuples, random)
+        for n in range(active):
+            _append(
+                limits.q_size if limits.drops else 0,
+                moving.queued,
+                moving.received,
+                moving.dropped,
+                first + n,
+                counts[n],
+            )
         return
     phase = moving.phase[target]
     moving.phase[target] = (phase + GOLDEN) % 1.0
@@ -192,7 +214,15 @@ def over_edge(carry: Floats, edge: int, expected: float, left: int, splits: bool
 
 
 @compiled
-def hand_on(fixed: Fixed, limits: Limits, moving: Moving, head: int, processed: int, costs: Floats) -> None:
+def hand_on(
+    fixed: Fixed,
+    limits: Limits,
+    moving: Moving,
+    head: int,
+    processed: int,
+    costs: Floats,
+    random: np.random.Generator,
+) -> None:
     """Send the tuples that a head processed over its edges, and count those that are more or fewer than went in."""
     out, left, end = 0, processed, fixed.edge_first[head + 1]
     for edge in range(fixed.edge_first[head], end):
@@ -224,7 +254,7 @@ def hand_on(fixed: Fixed, limits: Limits, moving: Moving, head: int, processed: 
                 phase,
             )
         else:
-            route(fixed, limits, moving, target, whole, costs[target])
+            route(fixed, limits, moving, target, whole, costs[target], random)
     if out > processed:
         moving.entered[head] += out - processed
     else:

@@ -14,6 +14,7 @@ from elastream.simulator.state import (
     BUCKETS,
     BUSY,
     CLOCKS,
+    DRAWN,
     EVEN,
     EVERY,
     MERGED,
@@ -42,6 +43,7 @@ ROUTING = {
     "global": WEIGHTED,
     "all": EVERY,
     "redirection": REDIRECTED,
+    "queue_weighted": DRAWN,
 }
 """Per grouping, how tuples are shared out among lanes. A key's second choice is nearly the shortest lane. With columns,
 `redirection` moves key groups instead, as `fields` has them; where parts of a state can be merged, tuples go by load whatever

@@ -13,9 +13,10 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-EVEN, WEIGHTED, BUSY, SHORTEST, EVERY, REDIRECTED, MERGED = range(7)
+EVEN, WEIGHTED, BUSY, SHORTEST, EVERY, REDIRECTED, MERGED, DRAWN = range(8)
 """How an operator's tuples are shared out: evenly, by the weights of lanes, to the lane that was least busy, to the one with
-least in front of it, to every lane, to the lanes with most room while the load is out of range and evenly or by weights else."""
+least in front of it, to every lane, to the lanes with most room while the load is out of range and evenly or by weights else,
+at random by how empty queues were a moment ago."""
 
 LEAST_S = 1e-4
 GROWTH = 1.1

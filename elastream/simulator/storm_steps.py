@@ -84,7 +84,7 @@ def _step(
         moving.next_of[source] += reads
         moving.read[source] += reads
         moving.entered[source] += reads
-        hand_on(fixed, limits, moving, source, reads, costs)
+        hand_on(fixed, limits, moving, source, reads, costs, random)
     # Lanes with work share the cores of their node, and threads beyond its cores are in one another's way.
     demand[:] = 0.0
     busy[:] = 0.0
@@ -129,7 +129,7 @@ def _step(
         if done:
             head = sources + operator
             before = moving.finished[head]
-            hand_on(fixed, limits, moving, head, done, costs)
+            hand_on(fixed, limits, moving, head, done, costs, random)
             if not limits.first_acks:
                 note_waits(fixed, moving, head, before, moving.finished[head] - before, fixed.ends[head], now_s)
             elif fixed.entry[operator]:

@@ -8,6 +8,7 @@ from itertools import islice
 import numpy as np
 
 from elastream.simulator.containers import Containers
+from elastream.simulator.drawing import lane_at, look_at_queues
 from elastream.simulator.due import due_s, source_due_by
 from elastream.simulator.fidelity import Failure, Fidelity, System
 from elastream.simulator.kernel import over_edge
@@ -17,6 +18,7 @@ from elastream.simulator.redirecting import is_uneven
 from elastream.simulator.state import (
     BUCKETS,
     BUSY,
+    DRAWN,
     EVERY,
     GROWTH,
     LEAST_S,
@@ -149,6 +151,10 @@ class Tuples(Fidelity):
         kind = int(fixed.routing[target])
         if kind == EVERY:
             return list(range(first, first + active))
+        if kind == DRAWN:
+            look_at_queues(fixed, moving, target)
+            weights = moving.weight[first : int(fixed.first[target + 1])]
+            return [first + int(lane_at(weights, active, self._random.random()))]
         redirect, queued = moving.redirect[target], moving.queued[first : first + active]
         one_by_one = kind == MERGED and redirect[LOOKS_S] == 0.0
         if kind in (REDIRECTED, MERGED) and is_uneven(redirect, queued, moving.clock[NOW], one_by_one):

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from elastream.errors import TopologyError
 from elastream.topology.graph import Graph
-from elastream.topology.groupings import KEY_GROUPS, KINDS
+from elastream.topology.groupings import KEY_GROUPS, KINDS, STORM_ONLY
 from elastream.topology.operators import LARGEST_POOL, Edge, Kind, Operator
 
 
@@ -37,6 +37,16 @@ def checked_graph(name: str, operators: Sequence[Operator], edges: Sequence[Edge
                 f"{graph[reached].replicas.most}; set replicas=(1, {KEY_GROUPS})"
             )
     return graph
+
+
+def check_engine_groupings(graph: Graph) -> None:
+    """Refuse groupings that only a simulated Storm has; for whoever runs a graph on the engine, or simulates the engine."""
+    for edge in graph.edges:
+        if edge.grouping.kind in STORM_ONLY:
+            raise TopologyError(
+                f"edge {edge.source!r} -> {edge.target!r}: grouping {edge.grouping} is of a simulated Storm only; "
+                "use least_loaded, or simulate with --system storm"
+            )
 
 
 def _names(operators: Sequence[Operator]) -> None:

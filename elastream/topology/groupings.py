@@ -32,6 +32,10 @@ load_balancing = Grouping("load_balancing")
 least_loaded = Grouping("least_loaded")
 """The same by what waits in front of each replica."""
 
+queue_weighted = Grouping("queue_weighted")
+"""Replicas drawn at random by how empty their queues were within the last second: the grouping that PSPS's authors published.
+Of a simulated Storm only."""
+
 none = Grouping("none")
 """The user does not care; today that is shuffle."""
 
@@ -69,6 +73,9 @@ def direct(column: str) -> Grouping:
     return Grouping("direct", (column,))
 
 
+STORM_ONLY = frozenset({"queue_weighted"})
+"""Groupings that the engine does not have: they are there to repeat what others measured on Storm."""
+
 KINDS = frozenset({"fields", "partial_key", "direct", "redirection"}) | {
     "shuffle",
     "load_balancing",
@@ -77,4 +84,5 @@ KINDS = frozenset({"fields", "partial_key", "direct", "redirection"}) | {
     "all",
     "global",
     "local",
+    *STORM_ONLY,
 }
