@@ -281,7 +281,7 @@ def test_of_looks_at_which_nothing_changed_a_journal_keeps_one_for_every_interva
     assert [len(entry.looks) for entry in kept] == [0, 39, 9, 9]
     assert [look.finished for entry in kept for look in entry.all_looks] == list(range(61))
     assert kept[1].looks[-1] == Look(104.875, 1.0, (10,), (0,), 39, 0, 0.0, {39: 2})
-    assert {entry.quiet_s for entry in kept} == {5.0}
+    assert {entry.td_s for entry in kept} == {5.0}
 
 
 def test_looks_in_short_are_added_up_when_they_are_too_many() -> None:

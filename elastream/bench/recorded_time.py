@@ -79,9 +79,9 @@ def arrivals_of(spans: Sequence[Span], source: int) -> Arrivals:
 
 
 def interval_s(entries: Sequence[JournalEntry]) -> float:
-    """The run's `td_s`. A policy that looks more often says so in its journal; any other decides at each look."""
+    """The run's `td_s`; where an older version did not write it down, as long as an interval was."""
     looks = [entry.observation.seconds for entry in entries if entry.observation.seconds > 0]
-    return entries[-1].quiet_s or round(median(looks), 2)
+    return entries[-1].td_s or round(median(looks), 2)
 
 
 def mean_latency_s(spans: Sequence[Span]) -> float | None:

@@ -73,7 +73,9 @@ def _cell(name: str, value: Any) -> str:
 
 
 def standing_table(entries: Sequence[Entry]) -> str:
-    return table(*rows_of(standings(entries)))
+    """The means over all traces; of one trace, nothing is said of the worst."""
+    several = len({entry.trace for entry in entries}) > 1
+    return table(*rows_of(standings(entries), leave=() if several else ("worst_ratio", "least_within")))
 
 
 def write_tournament(contest: Contest, entries: Sequence[Entry], gate: Gate | None, folder: Path) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 NOT_ASKED_FOR = ("static", "oracle")
 """One has as many forms as there are sizes; the other plays always."""
+WIDE = 140
+"""Columns of characters of the table."""
 OF_TRACES = ("trace", "pool", "service_ms", "seconds")
 
 
@@ -73,6 +75,8 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps(document(contest, entries, gate)) + "\n")
     else:
+        # A figure that is cut off is worth nothing: rather have a terminal wrap the line.
+        console.width = max(console.width, WIDE)
         console.print(Markdown(standing_table(entries)))
         if gate:
             console.print(gate.words)

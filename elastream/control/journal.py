@@ -60,8 +60,8 @@ class JournalEntry:
     """Seats, hosts and executors that were planned, or not."""
     looks: tuple[Look, ...] = ()
     """Those since the entry before, at which nothing changed and of which no entry was kept."""
-    quiet_s: float = 0.0
-    """Where a policy looks more often than the run's `td_s`, that: so often an entry is kept when nothing changes."""
+    td_s: float = 0.0
+    """How often the run decides, even if its policy looks more often; 0: not known."""
 
     @property
     def all_looks(self) -> tuple[Look, ...]:
@@ -136,7 +136,8 @@ class Journal:
         if entry.is_quiet and 0.0 <= since_s < self._quiet_s:
             self._looks = shortened([*self._looks, Look.of(entry.observation)], MOST_LOOKS)
             return
-        entry, self._looks = replace(entry, looks=tuple(self._looks), quiet_s=self._quiet_s), []
+        td_s = max(entry.td_s, self._quiet_s)
+        entry, self._looks = replace(entry, looks=tuple(self._looks), td_s=td_s), []
         self._kept_s = entry.observation.ended_s
         text = json.dumps(entry.to_json(), separators=(",", ":"))
         self._entries.append(text)
