@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 NOT_ASKED_FOR = ("static", "oracle")
 """One has as many forms as there are sizes; the other plays always."""
-WIDE = 140
+WIDE = 150
 """Columns of characters of the table."""
 OF_TRACES = ("trace", "pool", "service_ms", "seconds")
 
