@@ -25,6 +25,7 @@ from elastream.control import (
 from elastream.control import journal as journal_module
 from elastream.control.analyze import analyze
 from elastream.control.guard import Draft, History
+from elastream.control.look import Look, shortened
 from elastream.control.plan import plan
 from elastream.control.replica_guards import Slots
 from elastream.control.way import too_short, way_s
@@ -270,11 +271,28 @@ def test_of_looks_at_which_nothing_changed_a_journal_keeps_one_for_every_interva
     journal = Journal(Store(str(tmp_path)), quiet_s=5.0)
     for number in range(81):
         size = 3 if number == 50 else 2
-        observation = replace(seen, ended_s=100.0 + number / 8)
+        observation = replace(seen, ended_s=100.0 + number / 8, finished=number, latencies={number: 2})
         wanted = Proposal((Want("a", size, "busy"),), alerts=("look",) if number == 60 else ())
         journal.append(JournalEntry(number, "looks", observation, wanted, (Decision("a", 2, size, size, "busy"),)))
-    assert [entry.number for entry in read_journal(Store(str(tmp_path)))] == [0, 40, 50, 60]
+    kept = list(read_journal(Store(str(tmp_path))))
+    assert [entry.number for entry in kept] == [0, 40, 50, 60]
     assert journal.last == 60
+    # The others are in the next one in short, so that nothing that came or left is missing.
+    assert [len(entry.looks) for entry in kept] == [0, 39, 9, 9]
+    assert [look.finished for entry in kept for look in entry.all_looks] == list(range(61))
+    assert kept[1].looks[-1] == Look(104.875, 1.0, (10,), (0,), 39, 0, 0.0, {39: 2})
+    assert {entry.td_s for entry in kept} == {5.0}
+
+
+def test_looks_in_short_are_added_up_when_they_are_too_many() -> None:
+    looks = [Look(float(n), 1.0, (n, 1), (7, n), 1 if n < 3 else 3, 1, float(n), {n: 1, 9: 1}) for n in range(1, 6)]
+    assert shortened(looks, 5) == looks
+    assert shortened(looks, 4) == [
+        Look(2.0, 2.0, (3, 2), (7, 2), 2, 2, 1.5, {1: 1, 9: 2, 2: 1}),
+        Look(4.0, 2.0, (7, 2), (7, 4), 6, 2, 3.5, {3: 1, 9: 2, 4: 1}),
+        looks[4],
+    ]
+    assert sum(look.read[0] for look in shortened(looks, 1)) == 15
 
 
 def test_a_journal_stays_within_its_bytes_and_forgets_the_oldest(

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from elastream.bench.tournament import Contest, Entry, Gate, beats, front, judge, standings, with_target
+from elastream.bench.tournament import TraceContest, with_target
+from elastream.bench.tournament_report import rows_of
+from elastream.bench.tournament_score import Entry, Gate, beats, front, judge, standings
 from elastream.cli.main import main
 from elastream.errors import SettingError
 from elastream.scoring.latency import Latencies
 
 
-def entry(policy: str, ratio: float, within: float, trace: str = "a") -> Entry:
-    return Entry(trace, policy, ratio * 1000, ratio, 100.0, 200.0, 300.0, within, None, 7, 0)
+def entry(policy: str, ratio: float, within: float | None, trace: str = "a") -> Entry:
+    return Entry(trace, policy, ratio * 1000, ratio, 120.0, 100.0, 200.0, 300.0, within, None, 7, 3, 0)
 
 
 def test_the_front_is_whom_nobody_beats_in_both() -> None:
@@ -31,7 +33,16 @@ def test_the_front_is_whom_nobody_beats_in_both() -> None:
 def test_a_standing_has_the_mean_and_the_worst_of_all_traces() -> None:
     found = standings([entry("psps", 1.1, 0.9), entry("psps", 1.5, 0.7, trace="b")])
     assert [(s.policy, round(s.ratio, 6), s.worst_ratio) for s in found] == [("psps", 1.3, 1.5)]
-    assert (round(found[0].within, 6), found[0].least_within, found[0].rescales) == (0.8, 0.7, 14)
+    assert (round(found[0].within or 0, 6), found[0].least_within, found[0].rescales) == (0.8, 0.7, 14)
+    assert (round(found[0].replica_seconds), found[0].moments) == (1300, 6)
+
+
+def test_a_run_whose_lateness_nobody_knows_beats_nobody_and_is_beaten_by_nobody() -> None:
+    unknown, known = entry("as it ran: mine", 1.0, None), entry("psps", 1.5, 0.9)
+    assert front([unknown, known]) == ["psps"]
+    assert [(s.policy, s.within, s.least_within) for s in standings([unknown])] == [("as it ran: mine", None, None)]
+    heads, rows = rows_of([unknown])
+    assert dict(zip(heads, rows[0], strict=True))["in time"] == "-"
 
 
 def test_the_gate_lets_a_policy_pass_that_is_cheap_enough_or_in_time_more_often() -> None:
@@ -50,19 +61,19 @@ def test_policies_that_keep_a_latency_are_told_which() -> None:
 
 
 def test_a_trace_is_compressed_into_the_time_or_keeps_its_speed_and_fills_the_pool() -> None:
-    contest = Contest(
+    contest = TraceContest(
         ("psps",), ("ramp:start=0,end=500,seconds=100", "constant:per_second=50,seconds=100@2"), seconds=50.0
     )
-    scenarios = contest.scenarios()
-    assert [scenario.name for _, scenario in scenarios] == ["oracle", "psps"] * 2
-    assert [(scenario.speed, scenario.seconds) for _, scenario in scenarios[1:3]] == [(2.0, None), (2.0, 50.0)]
+    scenarios = [match.scenario for match in contest.matches()]
+    assert [scenario.name for scenario in scenarios] == ["oracle", "psps"] * 2
+    assert [(scenario.speed, scenario.seconds) for scenario in scenarios[1:3]] == [(2.0, None), (2.0, 50.0)]
     # 32 replicas of 20 ms serve 1,600 tuples per second; two thirds of that are 1,067.
-    arrivals = scenarios[3][1].arrivals()
+    arrivals = scenarios[3].arrivals()
     assert arrivals is not None and arrivals.mean_per_s == pytest.approx(1066.7, rel=0.01)
     with pytest.raises(SettingError, match="expected a number behind the @, got 'fast'"):
-        Contest(("psps",), ("covid_tweets@fast",)).scenarios()
+        TraceContest(("psps",), ("covid_tweets@fast",)).matches()
     with pytest.raises(SettingError, match="expected policies, each once, got psps, psps"):
-        Contest(("psps", "psps"), ("covid_tweets",))
+        TraceContest(("psps", "psps"), ("covid_tweets",))
 
 
 def test_the_share_in_time_is_taken_from_the_buckets() -> None:
@@ -85,6 +96,8 @@ def test_a_tournament_leaves_a_table_a_picture_and_an_exit_code(
     assert (
         found["elastic"]["within"] >= 0.99 <= found["oracle"]["within"] and found["static:replicas=6"]["rescales"] == 0
     )
+    # Four operators are rescaled at some of the moments at which any is.
+    assert 0 < found["elastic"]["moments"] < found["elastic"]["rescales"]
     folder = tmp_path / "simulated-storm"
     assert "| elastic |" in (folder / "tournament.md").read_text()
     assert (folder / "tournament.csv").read_text().startswith("trace,policy,replica_seconds,ratio")

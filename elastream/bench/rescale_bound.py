@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from elastream.bench.tournament import Contest
+from elastream.bench.tournament import TraceContest
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,8 +71,8 @@ def _follow(work: Floats, waits: Floats, choices: list[tuple[npt.NDArray[np.bool
 
 
 def main(traces: list[str], seconds: float = 200.0) -> int:
-    contest = Contest(("psps",), tuple(traces), seconds=seconds)
-    scenarios = dict(contest.scenarios())
+    contest = TraceContest(("psps",), tuple(traces), seconds=seconds)
+    scenarios = {match.trace: match.scenario for match in contest.matches()}
     print("| trace | " + " | ".join(f"price {price:g}" for price in PRICES) + " |")
     print("| --- |" + " ---: |" * len(PRICES))
     for trace, scenario in scenarios.items():

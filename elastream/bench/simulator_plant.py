@@ -1,8 +1,8 @@
 """Scenarios on the simulator: the same scenario, the same report, in virtual time."""
 
 import tempfile
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from elastream.apps import BUILT_IN
@@ -20,7 +20,7 @@ from elastream.simulator.engine_works import EngineTurns
 from elastream.simulator.events import Events
 from elastream.simulator.fidelity import Fidelity, System
 from elastream.simulator.model import Model, Node, make_model
-from elastream.simulator.profile import Machine, Profile
+from elastream.simulator.profile import Machine, OperatorTimes, Profile
 from elastream.simulator.simulate import Simulated, simulate
 from elastream.simulator.state import Limits
 from elastream.simulator.storm_steps import StormSteps
@@ -39,6 +39,19 @@ FIDELITIES: dict[str, Callable[..., Fidelity]] = {"ticks": Fidelity, "events": E
 """All lanes at once, or every tuple by itself."""
 
 
+@dataclass(frozen=True)
+class Application:
+    """A graph, and what is known of its operators."""
+
+    name: str
+    graph: Graph
+    times: Mapping[str, OperatorTimes]
+    added_s: float = 0.0
+    """Waited in every operator, for each tuple."""
+    nodes: tuple[Node, ...] = ()
+    """The machines it ran on, for a cluster that names none; none: the machine of the profile."""
+
+
 class SimulatorPlant:
     """`system` is `spark`, the engine's turns, or `storm`, tuple by tuple."""
 
@@ -55,14 +68,15 @@ class SimulatorPlant:
         self._profile = profile
         self._system = system
         self._cluster = cluster or Cluster()
-        if not self._cluster.nodes:
+        self._has_nodes = bool(self._cluster.nodes)
+        if not self._has_nodes:
             self._cluster = replace(self._cluster, nodes=(Node(profile.machine.cores),))
         if self._cluster.restart_s is None:
             self._cluster = replace(self._cluster, restart_s=RESTART_S)
         self._fidelity = FIDELITIES[fidelity]
 
     def seconds(self, scenario: Scenario) -> float:
-        self._model(scenario)
+        self._model(self._application(scenario))
         # It takes hardly any time; what counts is which part of a suite is done.
         return 1.0
 
@@ -78,9 +92,10 @@ class SimulatorPlant:
         models: str | None = None,
         policy: Policy | None = None,
         guards: Guards | None = None,
+        application: Application | None = None,
     ) -> Simulated:
-        """`models`: a directory in which a policy that learns finds and keeps its models. `policy`, `guards`: instead of the scenario's."""
-        model, arrivals = self._model(scenario)
+        """`models`: a directory in which a policy that learns finds and keeps its models. `policy`, `guards`, `application`: instead of the scenario's."""
+        model, arrivals = self._model(application or self._application(scenario))
         policy = policy or make_policy(scenario.policy)
         tell(policy, arrivals)
         keep = remember(policy, model.graph.name, [models]) if models else None
@@ -99,7 +114,7 @@ class SimulatorPlant:
             on_entry=keep or (lambda entry: None),
         )
 
-    def _model(self, scenario: Scenario) -> tuple[Model, tuple[Arrivals, ...]]:
+    def _application(self, scenario: Scenario) -> Application:
         if self._system == "storm" and scenario.q_size and scenario.on_full == "wait":
             raise SettingError(
                 "a simulated Storm has no senders that wait: on_full must be drop where there is a q_size"
@@ -108,14 +123,19 @@ class SimulatorPlant:
             check_storm_keys(scenario)
         with tempfile.TemporaryDirectory(prefix="elastream-results-") as results:
             graph = load_app(scenario.app, scenario.arrivals(), _options(scenario, results))
-        arrivals = arrivals_of(graph, scenario.app)
+        added_s = scenario.service_ms / 1e3 + self._profile.machine.late_s if scenario.service_ms else 0.0
+        return Application(scenario.app, graph, self._profile.times(scenario.app), added_s)
+
+    def _model(self, application: Application) -> tuple[Model, tuple[Arrivals, ...]]:
+        graph, nodes = application.graph, () if self._has_nodes else application.nodes
+        arrivals = arrivals_of(graph, application.name)
         keys, zipf = skew_of(graph, self._cluster)
         model = make_model(
             graph,
-            self._profile.times(scenario.app),
+            application.times,
             arrivals,
-            added_s=scenario.service_ms / 1e3 + self._profile.machine.late_s if scenario.service_ms else 0.0,
-            nodes=self._cluster.nodes,
+            added_s=application.added_s,
+            nodes=nodes or self._cluster.nodes,
             keys=keys,
             zipf=zipf,
         )

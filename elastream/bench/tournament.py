@@ -1,34 +1,66 @@
-"""A tournament: policies on a set of traces, on the simulator; replica seconds against the clairvoyant's, and who was in time."""
+"""A tournament: policies on a set of traces, on the simulator; replica seconds against the clairvoyant's, and who was in time.
+
+Traces, as here, or runs that were recorded (`tournament_runs`): both are a list of matches.
+"""
 
 import inspect
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
-from statistics import mean
+from typing import Any, Protocol
 
 import numpy as np
 
 from elastream.bench.outcomes import Report
 from elastream.bench.scenario import Scenario
-from elastream.bench.simulator_plant import SimulatorPlant
+from elastream.bench.simulator_plant import Application, SimulatorPlant
+from elastream.bench.tournament_score import REFERENCE, Entry, share_within
+from elastream.control import Guards
 from elastream.errors import SettingError
 from elastream.policies import POLICIES
 from elastream.scoring.latency import Latencies
 from elastream.scoring.report import make_report
 from elastream.workload import parse_workload
 
-ORACLE, REFERENCE = "oracle", "elastic"
+ORACLE = "oracle"
 LOAD = 2 / 3
 """The busiest seconds of a trace take so much of all replicas."""
-GATE = 0.05
-"""A policy may take so much more replica seconds than the reference, or must be in time more often."""
 
 
 @dataclass(frozen=True)
-class Contest:
+class Match:
+    """One policy on one trace."""
+
+    trace: str
+    scenario: Scenario
+    application: Application | None = None
+    """Instead of the scenario's."""
+    guards: Guards | None = None
+    """Instead of the scenario's."""
+
+
+class Contest(Protocol):
     """Who plays, and where."""
+
+    @property
+    def latency_s(self) -> float:
+        """What every tuple should be finished within. Policies that keep a latency are told so."""
+
+    @property
+    def note(self) -> str:
+        """How it was played, for people."""
+
+    def matches(self) -> list[Match]:
+        """The clairvoyant first on every trace."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class TraceContest:
+    """Policies on traces, each scaled to the same pool."""
 
     policies: tuple[str, ...]
     traces: tuple[str, ...]
@@ -45,15 +77,24 @@ class Contest:
         for what in ("latency_s", "td_s", "service_ms", "seconds", "pool"):
             if not 0 < getattr(self, what) < float("inf"):
                 raise SettingError(f"tournament: {what} must be more than 0, got {getattr(self, what):g}")
-        for what in ("policies", "traces"):
-            words = getattr(self, what)
-            if not words or len(set(words)) < len(words):
-                raise SettingError(f"tournament: expected {what}, each once, got {', '.join(words) or 'none'}")
+        each_once("policies", self.policies)
+        each_once("traces", self.traces)
 
-    def scenarios(self) -> list[tuple[str, Scenario]]:
-        """Each with its trace, the clairvoyant first on every one."""
-        players = dict.fromkeys((ORACLE, *self.policies))
-        return [(trace, self._scenario(policy, trace)) for trace in self.traces for policy in players]
+    @property
+    def note(self) -> str:
+        return (
+            f"Every trace is scaled so that its busiest {self.latency_s:g} s take two thirds of {self.pool} replicas per operator, "
+            f"{self.service_ms:g} ms a tuple and operator, {self.seconds:g} s of virtual time. In time is a tuple that is finished "
+            f"within {self.latency_s:g} s; policies decide every {self.td_s:g} s, or sooner when they ask for it."
+        )
+
+    def matches(self) -> list[Match]:
+        return [
+            Match(trace, self._scenario(policy, trace)) for trace in self.traces for policy in players(self.policies)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
 
     def _scenario(self, policy: str, trace: str) -> Scenario:
         word, _, fixed = trace.partition("@")
@@ -84,43 +125,14 @@ class Contest:
         )
 
 
-@dataclass(frozen=True)
-class Entry:
-    """How one policy did on one trace."""
-
-    trace: str
-    policy: str
-    replica_seconds: float
-    ratio: float
-    """Its replica seconds over the clairvoyant's."""
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-    within: float
-    """The share of all tuples that were finished within the target; those lost or still queued were not."""
-    index: float | None
-    """AI-SPS."""
-    rescales: int
-    lost: int
+def each_once(what: str, words: Sequence[str]) -> None:
+    if not words or len(set(words)) < len(words):
+        raise SettingError(f"tournament: expected {what}, each once, got {', '.join(words) or 'none'}")
 
 
-@dataclass(frozen=True)
-class Standing:
-    """How one policy did on all traces."""
-
-    policy: str
-    ratio: float
-    """The mean, and so below where no other word is said."""
-    worst_ratio: float
-    within: float
-    least_within: float
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-    index: float | None
-    rescales: int
-    """All together."""
-    lost: int
+def players(policies: Sequence[str]) -> tuple[str, ...]:
+    """The clairvoyant plays always, and first."""
+    return tuple(dict.fromkeys((ORACLE, *policies)))
 
 
 def with_target(policy: str, latency_s: float) -> str:
@@ -134,116 +146,48 @@ def with_target(policy: str, latency_s: float) -> str:
 
 def play(contest: Contest, plant: SimulatorPlant, say: Callable[[str], None], *, jobs: int = 1) -> list[Entry]:
     """Every policy on every trace, `jobs` at a time."""
-    scenarios = contest.scenarios()
-    words = [trace for trace, _ in scenarios]
+    matches = contest.matches()
     entries: list[Entry] = []
     with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
-        run = partial(_run, plant)
-        reports = (pool.map if pool else map)(run, [scenario for _, scenario in scenarios])
+        reports = (pool.map if pool else map)(partial(_run, plant), matches)
         best: dict[str, float] = {}
-        for trace, (_, scenario), report in zip(words, scenarios, reports, strict=True):
+        for match, report in zip(matches, reports, strict=True):
             # The clairvoyant plays first.
-            best.setdefault(trace, report["replica_seconds"])
-            entries.append(_entry(trace, scenario.name, report, best[trace], contest.latency_s))
-            say(f"{len(entries)} of {len(scenarios)}: {scenario.name} on {trace}")
+            best.setdefault(match.trace, report["replica_seconds"])
+            policy = match.scenario.name
+            entries.append(_entry(match.trace, policy, report, best[match.trace], contest.latency_s))
+            say(f"{len(entries)} of {len(matches)}: {policy} on {match.trace}")
     return entries
 
 
-def _run(plant: SimulatorPlant, scenario: Scenario) -> Report:
-    done = plant.simulate(scenario)
+def _run(plant: SimulatorPlant, match: Match) -> Report:
+    done = plant.simulate(match.scenario, guards=match.guards, application=match.application)
     return make_report(done.record, done.events)
 
 
 def _entry(trace: str, policy: str, report: Report, best: float, latency_s: float) -> Entry:
-    latencies, events = Latencies.from_json(report["latencies"]), report["events"]
-    everything = events["finished"] + events["dropped"] + events["queued"]
+    latencies, events, shown = Latencies.from_json(report["latencies"]), report["events"], report["latency_ms"]
     return Entry(
         trace,
         policy,
         report["replica_seconds"],
         report["replica_seconds"] / best,
-        report["latency_ms"]["p50"],
-        report["latency_ms"]["p95"],
-        report["latency_ms"]["p99"],
-        latencies.within(latency_s) * events["finished"] / everything if everything else 1.0,
+        shown["mean"],
+        shown["p50"],
+        shown["p95"],
+        shown["p99"],
+        share_within(latencies, latency_s, events["finished"], events["dropped"] + events["queued"]),
         report["ai_sps"]["index"],
         report["rescales"],
+        len({decision["t_s"] for decision in report["decisions"]}),
         events["dropped"],
     )
 
 
-def standings(entries: Sequence[Entry]) -> list[Standing]:
-    """In the order in which they played."""
-    found = []
-    for policy in dict.fromkeys(entry.policy for entry in entries):
-        own = [entry for entry in entries if entry.policy == policy]
-        indices = [entry.index for entry in own if entry.index is not None]
-        found.append(
-            Standing(
-                policy,
-                mean(e.ratio for e in own),
-                max(e.ratio for e in own),
-                mean(e.within for e in own),
-                min(e.within for e in own),
-                mean(e.p50_ms for e in own),
-                mean(e.p95_ms for e in own),
-                mean(e.p99_ms for e in own),
-                mean(indices) if indices else None,
-                sum(e.rescales for e in own),
-                sum(e.lost for e in own),
-            )
-        )
-    return found
-
-
-def front(points: Sequence[Standing | Entry]) -> list[str]:
-    """Those that nobody beats in both: cheaper and in time at least as often, or as cheap and in time more often."""
-    return [p.policy for p in points if not any(beats(other, p) for other in points)]
-
-
-def beats(one: Standing | Entry, other: Standing | Entry) -> bool:
-    at_least = one.ratio <= other.ratio and one.within >= other.within
-    return at_least and (one.ratio < other.ratio or one.within > other.within)
-
-
-@dataclass(frozen=True)
-class Gate:
-    """A check for continuous integration: is a policy good enough to be merged?"""
-
-    policy: str
-    against: float
-    """Its replica seconds over those of the reference, the mean over all traces."""
-    within: float
-    reference_within: float
-
-    @property
-    def passed(self) -> bool:
-        return self.against <= 1 + GATE or self.within > self.reference_within
-
-    @property
-    def words(self) -> str:
-        return (
-            f"gate: {self.policy} takes {self.against:.3f} times the replica seconds of {REFERENCE}, "
-            f"{self.within:.2%} in time against {self.reference_within:.2%}: {'passed' if self.passed else 'failed'}"
-        )
-
-
-def judge(entries: Sequence[Entry], policy: str) -> Gate:
-    by = {(entry.trace, entry.policy): entry for entry in entries}
-    traces = dict.fromkeys(entry.trace for entry in entries)
-    pairs = [(by[trace, policy], by[trace, REFERENCE]) for trace in traces]
-    return Gate(
-        policy,
-        mean(one.replica_seconds / other.replica_seconds for one, other in pairs),
-        mean(one.within for one, _ in pairs),
-        mean(other.within for _, other in pairs),
-    )
-
-
-def with_gate(contest: Contest, policy: str | None) -> Contest:
+def with_gate(policies: tuple[str, ...], gate: str | None) -> tuple[str, ...]:
     """The policy to be judged plays, and so does the reference."""
-    if policy is None:
-        return contest
-    if policy == REFERENCE:
-        raise SettingError(f"--gate {policy}: expected another policy than the one that it is judged by")
-    return replace(contest, policies=tuple(dict.fromkeys((*contest.policies, policy, REFERENCE))))
+    if gate is None:
+        return policies
+    if gate == REFERENCE:
+        raise SettingError(f"--gate {gate}: expected another policy than the one that it is judged by")
+    return tuple(dict.fromkeys((*policies, gate, REFERENCE)))

@@ -19,11 +19,13 @@ from matplotlib.axes import Axes
 from elastream.bench.outcomes_plot import COLOURS
 from elastream.bench.suite_page import suite_page
 from elastream.bench.tables import number, table
-from elastream.bench.tournament import Contest, Entry, Gate, Standing, front, standings
+from elastream.bench.tournament import Contest
+from elastream.bench.tournament_score import Entry, Gate, Standing, front, standings
 
 NAME = "tournament"
 NEVER_LATE = 1e-4
 """Where those that are always in time stand on a logarithmic axis."""
+UNKNOWN = "-"
 MARKERS = "osD^vP*X<>hd"
 
 
@@ -36,23 +38,25 @@ def _share(value: float) -> str:
     return "100 %" if value == 1 else f"{math.floor(value * 1e4) / 1e2:.2f} %"
 
 
-def _index(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
+def _index(value: float) -> str:
+    return f"{value:.2f}"
 
 
 SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
     "trace": ("trace", str),
     "policy": ("policy", str),
-    "replica_seconds": ("replica seconds", number),
+    "replica_seconds": ("replica s", number),
     "ratio": ("over clairvoyant", _times),
     "worst_ratio": ("at worst", _times),
     "within": ("in time", _share),
     "least_within": ("in time at worst", _share),
+    "mean_ms": ("mean ms", number),
     "p50_ms": ("p50 ms", number),
     "p95_ms": ("p95 ms", number),
     "p99_ms": ("p99 ms", number),
     "index": ("AI-SPS", _index),
     "rescales": ("rescales", str),
+    "moments": ("moments", str),
     "lost": ("lost", str),
 }
 
@@ -60,20 +64,18 @@ SHOWN: dict[str, tuple[str, Callable[[Any], str]]] = {
 def rows_of(found: Sequence[Entry | Standing], leave: tuple[str, ...] = ()) -> tuple[list[str], list[list[str]]]:
     """Heads and cells of a table."""
     names = [field.name for field in fields(found[0]) if field.name not in leave]
-    rows = [[SHOWN[name][1](getattr(one, name)) for name in names] for one in found]
+    rows = [[_cell(name, getattr(one, name)) for name in names] for one in found]
     return [SHOWN[name][0] for name in names], rows
 
 
+def _cell(name: str, value: Any) -> str:
+    return UNKNOWN if value is None else SHOWN[name][1](value)
+
+
 def standing_table(entries: Sequence[Entry]) -> str:
-    return table(*rows_of(standings(entries)))
-
-
-def note_of(contest: Contest) -> str:
-    return (
-        f"Every trace is scaled so that its busiest {contest.latency_s:g} s take two thirds of {contest.pool} replicas per operator, "
-        f"{contest.service_ms:g} ms a tuple and operator, {contest.seconds:g} s of virtual time. In time is a tuple that is finished "
-        f"within {contest.latency_s:g} s; policies decide every {contest.td_s:g} s, or sooner when they ask for it."
-    )
+    """The means over all traces; of one trace, nothing is said of the worst."""
+    several = len({entry.trace for entry in entries}) > 1
+    return table(*rows_of(standings(entries), leave=() if several else ("worst_ratio", "least_within")))
 
 
 def write_tournament(contest: Contest, entries: Sequence[Entry], gate: Gate | None, folder: Path) -> None:
@@ -82,7 +84,7 @@ def write_tournament(contest: Contest, entries: Sequence[Entry], gate: Gate | No
     best = ", ".join(front(standings(entries)))
     parts = [
         "# Tournament",
-        note_of(contest),
+        contest.note,
         standing_table(entries),
         f"Beaten by nobody in both, by the means: {best}.",
     ]
@@ -98,13 +100,13 @@ def write_tournament(contest: Contest, entries: Sequence[Entry], gate: Gate | No
     draw_front(entries, contest.latency_s, folder / f"{NAME}.png")
     heads, rows = rows_of(entries)
     labelled = [[f"{row[1]} on {row[0]}", *row[2:]] for row in rows]
-    page = suite_page("Tournament", note_of(contest), ["", *heads[2:]], labelled, [])
+    page = suite_page("Tournament", contest.note, ["", *heads[2:]], labelled, [])
     (folder / f"{NAME}.html").write_text(page, encoding="utf-8")
 
 
 def document(contest: Contest, entries: Sequence[Entry], gate: Gate | None) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "contest": asdict(contest),
+        "contest": contest.to_json(),
         "standings": [asdict(standing) for standing in standings(entries)],
         "entries": [asdict(entry) for entry in entries],
     }
@@ -140,14 +142,17 @@ def draw_front(entries: Sequence[Entry], latency_s: float, path: Path) -> None:
 
 def _points(panel: Axes, points: Sequence[Standing | Entry], styles: dict[str, tuple[str, str]], size: float) -> None:
     def late(point: Standing | Entry) -> float:
-        return max(NEVER_LATE, 1 - point.within)
+        return max(NEVER_LATE, 1 - (point.within or 0.0))
 
     unbeaten = set(front(points))
     line = sorted((point for point in points if point.policy in unbeaten), key=lambda point: point.ratio)
     panel.plot([p.ratio for p in line], [late(p) for p in line], color="grey", lw=1, ls="--", zorder=1)
     for point in points:
         colour, marker = styles[point.policy]
-        panel.scatter(point.ratio, late(point), s=size, color=colour, marker=marker, label=point.policy, zorder=2)
+        if point.within is None:
+            panel.axvline(point.ratio, color=colour, lw=1, ls=":", label=point.policy, zorder=1)
+        else:
+            panel.scatter(point.ratio, late(point), s=size, color=colour, marker=marker, label=point.policy, zorder=2)
     panel.set_yscale("log")
     panel.set_ylim(NEVER_LATE / 1.5, 1.5)
     panel.yaxis.set_major_formatter(

@@ -3,16 +3,13 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
 from elastream.cli.console import plain_console
-from elastream.control import JournalEntry, read_journal
+from elastream.control import JournalEntry, read_run
 from elastream.control.replay import Replayed, replay
-from elastream.errors import SettingError
-from elastream.lanes import Store
 from elastream.policies import make_policy
 
 
@@ -24,11 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    if "://" not in args.run and not Path(args.run).is_dir():
-        raise SettingError(f"replay {args.run}: no such directory; name the base directory of a run")
-    entries = list(read_journal(Store(args.run)))
-    if not entries:
-        raise SettingError(f"replay {args.run}: no journal there; it is written by runs with --policy")
+    entries = read_run(args.run, f"replay {args.run}")
     played = list(replay(entries, make_policy(args.policy)))
     if args.json:
         sys.stdout.write(json.dumps(_document(entries, played, args.policy)) + "\n")

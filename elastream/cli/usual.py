@@ -60,7 +60,8 @@ def of_arrivals(
 
 def _of_journal(base: str) -> Iterator[tuple[float, float, float]]:
     for entry in read_journal(Store(base)):
-        yield entry.observation.ended_s, entry.observation.seconds, entry.observation.input
+        for look in entry.all_looks:
+            yield look.ended_s, look.seconds, sum(look.read)
 
 
 def _words(usual: Usual) -> str:

@@ -4,8 +4,9 @@ Read in that order. A policy proposes, guards dispose, the journal remembers. Kn
 """
 
 from elastream.control.guards import Guards
-from elastream.control.journal import Journal, JournalEntry, read_journal
+from elastream.control.journal import Journal, JournalEntry, read_journal, read_run
 from elastream.control.load import Load, load_of
+from elastream.control.look import Look
 from elastream.control.loop import ControlLoop, checked_td, interval_of
 from elastream.control.observation import HostObservation, Observation, OperatorObservation, ReplicaObservation
 from elastream.control.plant import Plant
@@ -38,6 +39,7 @@ __all__ = [
     "LevelDecision",
     "LevelWant",
     "Load",
+    "Look",
     "Move",
     "Observation",
     "OperatorObservation",
@@ -57,4 +59,5 @@ __all__ = [
     "interval_of",
     "load_of",
     "read_journal",
+    "read_run",
 ]

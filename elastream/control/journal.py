@@ -1,6 +1,7 @@
 """The journal: what was seen, wanted and decided in every interval, kept in the run's base directory.
 
-A policy may look far more often than every `td_s`. Of looks at which nothing changed one per `td_s` is kept. An entry is
+A policy may look far more often than every `td_s`. Of looks at which nothing changed one per `td_s` is kept whole; the others
+are in the next entry in short, so that what came in and how late it left is known of all the time. An entry is
 JSON; entries are kept in sealed files of a bounded size, the newest of which is written anew each time.
 """
 
@@ -10,10 +11,12 @@ import json
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from elastream.control.guards import Guards
+from elastream.control.look import Look, shortened
 from elastream.control.observation import Observation
 from elastream.control.proposal import Decision, LevelDecision, Move, Proposal, level_decision
 from elastream.errors import Damaged, SettingError
@@ -29,6 +32,9 @@ PAGE_BYTES = 64 << 10
 
 MOST_BYTES = 256 << 20
 """Of all pages together; the oldest go first."""
+
+MOST_LOOKS = 256
+"""In short, in one entry; they cover longer times where there were more."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,15 @@ class JournalEntry:
     """Said once, in the first interval in which it holds: something is set so that no policy can do well."""
     levels: tuple[LevelDecision, ...] = ()
     """Seats, hosts and executors that were planned, or not."""
+    looks: tuple[Look, ...] = ()
+    """Those since the entry before, at which nothing changed and of which no entry was kept."""
+    td_s: float = 0.0
+    """How often the run decides, even if its policy looks more often; 0: not known."""
+
+    @property
+    def all_looks(self) -> tuple[Look, ...]:
+        """All the time since the entry before: the looks that were not kept, and its own."""
+        return (*self.looks, Look.of(self.observation))
 
     @property
     def is_quiet(self) -> bool:
@@ -70,6 +85,7 @@ class JournalEntry:
             "guards": self.guards.to_json(),
             "moves": [vars(move) for move in self.moves],
             "levels": [decision.to_json() for decision in self.levels],
+            "looks": [look.to_json() for look in self.looks],
         }
 
     @classmethod
@@ -84,6 +100,7 @@ class JournalEntry:
                 "guards": Guards.from_json(document["guards"]),
                 "moves": tuple(Move(**move) for move in document.get("moves", ())),
                 "levels": tuple(map(level_decision, document.get("levels", ()))),
+                "looks": tuple(map(Look.from_json, document.get("looks", ()))),
             }
         )
 
@@ -92,10 +109,12 @@ class Journal:
     """Appends entries; a new journal in an old base goes on after what is there."""
 
     def __init__(self, store: Store, quiet_s: float = 0.0) -> None:
-        """`quiet_s`: of quiet entries, one is kept in this time."""
+        """`quiet_s`: of quiet entries, one is kept in this time, and the others in short."""
         self._store = store
         self._quiet_s = quiet_s
         self._kept_s = float("-inf")
+        self._looks: list[Look] = []
+        """Since the last entry that was kept."""
         self._sizes: dict[str, int] = _pages(store)
         self._page = int(next(reversed(self._sizes), "00000000.json").removesuffix(".json"))
         self._entries: list[str] = []
@@ -115,7 +134,10 @@ class Journal:
     def append(self, entry: JournalEntry) -> None:
         since_s = entry.observation.ended_s - self._kept_s
         if entry.is_quiet and 0.0 <= since_s < self._quiet_s:
+            self._looks = shortened([*self._looks, Look.of(entry.observation)], MOST_LOOKS)
             return
+        td_s = max(entry.td_s, self._quiet_s)
+        entry, self._looks = replace(entry, looks=tuple(self._looks), td_s=td_s), []
         self._kept_s = entry.observation.ended_s
         text = json.dumps(entry.to_json(), separators=(",", ":"))
         self._entries.append(text)
@@ -146,6 +168,16 @@ def read_journal(store: Store) -> Iterator[JournalEntry]:
             except (KeyError, TypeError, ValueError, AttributeError, SettingError):
                 raise unexpected("journal", f"{store}/{FOLDER}/{name}") from None
             yield entry
+
+
+def read_run(base: str, where: str) -> list[JournalEntry]:
+    """The journal of a run, for people who name its base; `where` begins the message when there is none."""
+    if "://" not in base and not Path(base).is_dir():
+        raise SettingError(f"{where}: no such directory; name the base directory of a run")
+    entries = list(read_journal(Store(base)))
+    if not entries:
+        raise SettingError(f"{where}: no journal there; it is written by runs with --policy")
+    return entries
 
 
 def _read_page(store: Store, name: str) -> list[dict[str, Any]]:

@@ -104,6 +104,7 @@ class ControlLoop:
             planned.moves,
             self._warning(observation),
             planned.levels,
+            td_s=self._td_s,
         )
         self._write(entry)
         try:

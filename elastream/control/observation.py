@@ -119,6 +119,8 @@ class Observation:
     """Tuples that were sent elsewhere because of load, of this interval."""
     fleet: tuple[LevelState, ...] = ()
     """Seats, hosts and executors at its end, as far as there is a fleet."""
+    latencies: dict[int, int] = field(default_factory=dict)
+    """Tuples that finished, by bucket of their latency as in `scoring.latency`; empty where that is not known."""
 
     @property
     def input(self) -> int:
@@ -161,5 +163,6 @@ class Observation:
                 "hosts": hosts,
                 "redirections": redirections,
                 "fleet": fleet,
+                "latencies": {int(bucket): count for bucket, count in document.get("latencies", {}).items()},
             }
         )

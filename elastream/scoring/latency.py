@@ -53,6 +53,15 @@ class Latencies:
         self.sum_s += other.sum_s
         self.max_s = max(self.max_s, other.max_s)
 
+    @classmethod
+    def of_buckets(cls, buckets: Mapping[int, int], mean_s: float) -> "Latencies":
+        """Where only the buckets and the mean are known; the largest is as large as its bucket allows."""
+        made = cls()
+        made.buckets.update(buckets)
+        made.sum_s = mean_s * made.count
+        made.max_s = _LEAST_S * math.exp(max(made.buckets, default=0) * _GROWTH) if buckets else 0.0
+        return made
+
     @property
     def count(self) -> int:
         return self.buckets.total()

@@ -134,6 +134,7 @@ class SimulatedPlant:
             hosts=self._hosts(lanes, seconds),
             redirections=(*self.fidelity.redirection.told(), *self._redirected()),
             fleet=self.fleet.look(),
+            latencies=dict(waits.buckets),
         )
 
     def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:

@@ -153,6 +153,7 @@ class Totals:
             operators=operators,
             hosts=self._hosts(scene, seconds),
             fleet=scene.fleet,
+            latencies=dict(self.latencies.buckets),
         )
 
     def _hosts(self, scene: Scene, seconds: float) -> tuple[HostObservation, ...]:
