@@ -9,7 +9,7 @@ from elastream.scoring.latency import Latencies
 REFERENCE = "elastic"
 """The policy that others are judged by."""
 GATE = 0.05
-"""A policy may take so much more replica seconds than the reference, or must be in time more often."""
+"""A policy may take this share of replica seconds more than the reference, and this share of all tuples more may be late."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Gate:
 
     @property
     def passed(self) -> bool:
-        return self.against <= 1 + GATE or self.within > self.reference_within
+        return self.against <= 1 + GATE and self.within >= self.reference_within - GATE
 
     @property
     def words(self) -> str:

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     traces.add_argument("--seconds", type=float, metavar="S", help="of virtual time, each run (600)")
     parser.add_argument("--seed", type=int, default=0, help="of all that is random; the same seed, the same run")
     parser.add_argument(
-        "--gate", metavar="POLICY", help="exit 1 if it takes over 5 %% more than elastic and is in time no more often"
+        "--gate", metavar="POLICY", help="exit 1 if it takes over 5 %% more than elastic, or over 5 %% more are late"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="runs at a time; default: one per core")
     parser.add_argument("--report", metavar="DIR", default="elastream-tournament", help="where the files go")
