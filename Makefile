@@ -2,7 +2,6 @@
 VENV   := .venv
 PYTHON := $(VENV)/bin/python
 READY  := $(VENV)/.ready
-FAST_WORKERS := 2
 
 .PHONY: help setup kafka jdbc jars compiled peers demo test fast slow check bench clean
 
@@ -36,10 +35,10 @@ jars: setup
 compiled: setup
 	@$(PYTHON) -m elastream.bench.compile_ahead
 
-test: fast slow  ## every test; `make -j2 test` runs both parts side by side
+test: fast slow  ## every test
 
 fast: compiled  ## the tests that need neither Spark nor a broker, a database or a browser
-	@$(PYTHON) -m pytest -q -n $(FAST_WORKERS) -m "not slow"
+	@$(PYTHON) -m pytest -q -n 2 -m "not slow"
 
 slow: jars  ## the tests that do
 	@$(PYTHON) -m pytest -q -n 2 --dist worksteal -m slow
