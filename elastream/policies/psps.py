@@ -23,9 +23,9 @@ class Psps:
         `measured`: which part of a tuple's time the service time is that is known. Storm measures the operator's own function.
         """
         if growth not in (0, 1):
-            raise SettingError(f"growth must be 0 or 1, got {growth}")
+            raise SettingError(f"policy 'psps': growth must be 0 or 1, got {growth}")
         if not 0 < measured <= 1:
-            raise SettingError(f"measured must be more than 0 and at most 1, got {measured}")
+            raise SettingError(f"policy 'psps': measured must be more than 0 and at most 1, got {measured}")
         self._growth = bool(growth)
         self._measured = measured
         self._flow = Flow()
