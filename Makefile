@@ -33,7 +33,7 @@ jars: setup
 
 # Once, and not in every process of the tests.
 compiled: setup
-	@$(PYTHON) -m elastream.bench.compile_ahead
+	@$(PYTHON) -m elastream_lab.bench.compile_ahead
 
 test: fast slow  ## every test
 

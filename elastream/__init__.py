@@ -8,12 +8,22 @@ from elastream.topology import Graph, Topology, groupings
 
 if TYPE_CHECKING:
     from elastream import kafka
-    from elastream.control import Guards
+    from elastream.connectors import sinks, sources
+    from elastream.control import (
+        Guards,
+        Home,
+        LevelWant,
+        Observation,
+        OperatorObservation,
+        Policy,
+        Proposal,
+        Want,
+    )
     from elastream.engine import TICK_SETTINGS as TICK_SETTINGS
-    from elastream.engine import Delivery, Handle, run
+    from elastream.engine import Delivery, Handle, RunListener, run
     from elastream.engine import session as session
-    from elastream.engine.edges import sinks, sources
     from elastream.settings import Settings
+    from elastream.simulator.application import simulate
 
 __all__ = [
     "TICK_SETTINGS",
@@ -21,30 +31,45 @@ __all__ = [
     "Graph",
     "Guards",
     "Handle",
+    "Home",
+    "LevelWant",
+    "Observation",
+    "OperatorObservation",
+    "Policy",
+    "Proposal",
+    "RunListener",
     "Settings",
     "Topology",
+    "Want",
     "groupings",
     "kafka",
     "run",
     "session",
+    "simulate",
     "sinks",
     "sources",
     "workload",
 ]
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
-_ROOMS = {"sources": "engine.edges.sources", "sinks": "engine.edges.sinks", "kafka": "kafka"}
+_PLACES = {
+    **dict.fromkeys(
+        ("Guards", "Home", "LevelWant", "Observation", "OperatorObservation", "Policy", "Proposal", "Want"), "control"
+    ),
+    **dict.fromkeys(("TICK_SETTINGS", "Delivery", "Handle", "RunListener", "run", "session"), "engine"),
+    "Settings": "settings",
+    "simulate": "simulator.application",
+}
+"""Name -> the module that has it."""
+
+_MODULES = {"sources": "connectors.sources", "sinks": "connectors.sinks", "kafka": "kafka"}
 
 
 def __getattr__(name: str) -> Any:
     """Spark is loaded when it is first needed, so that declaring a topology is quick."""
-    if name in _ROOMS:
-        return import_module(f"elastream.{_ROOMS[name]}")
-    if name == "Guards":
-        return import_module("elastream.control").Guards
-    if name == "Settings":
-        return import_module("elastream.settings").Settings
-    if name in __all__:
-        return getattr(import_module("elastream.engine"), name)
+    if name in _MODULES:
+        return import_module(f"elastream.{_MODULES[name]}")
+    if name in _PLACES:
+        return getattr(import_module(f"elastream.{_PLACES[name]}"), name)
     raise AttributeError(f"module 'elastream' has no attribute {name!r}")

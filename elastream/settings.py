@@ -4,17 +4,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from elastream.errors import SettingError
+from elastream.field_docs import explained
 
 LEAST_STATE_BYTES = 1 << 20
 """An empty store takes some pages already."""
 
-RESTART_S = 4.6
-"""Storm 2.8 took 4.4 and 4.9 s to rebalance the workload of docs/benchmarks.md."""
 
-
+@explained
 @dataclass(frozen=True)
 class Settings:
-    """Checked once, when made; inside, everything is already true."""
+    """Settings of a run: `run(app, settings=Settings(q_size=1000))`. Checked when made."""
 
     budget_s: float = 0.05
     """How long a work may take. Shorter: less latency. Longer: less overhead."""
@@ -34,6 +33,9 @@ class Settings:
     on_error: Literal["dead_letter", "stop"] = "dead_letter"
     """A tuple on which an operator raises, or ends its process, is put aside with its error (counted), or ends the run."""
 
+    stop_after_failures: int | None = 100
+    """An operator that fails on all of its first so many tuples of a run ends the run; None: it does not."""
+
     most_letters: int | None = 100_000
     """Dead letters that a base keeps; of more, the oldest are removed unread (counted). None: no limit."""
 
@@ -48,9 +50,6 @@ class Settings:
 
     state_bytes_per_host: int | None = None
     """What keyed operators remember may fill so much of each host's disk, copies for the ring included; None: as much as there is."""
-
-    restart_s: float = RESTART_S
-    """How long everything stands still for a policy whose system restarts to change its size; Elastream itself does not."""
 
     state_partitions: int = 4
     """Into how many parts Spark cuts the state of dataframe operators, when a base is new; later `handle.rescale_state` does."""
@@ -68,14 +67,16 @@ class Settings:
                 f"state_bytes_per_host must be {LEAST_STATE_BYTES} (1 MiB) or more, got {self.state_bytes_per_host}; "
                 "None means no limit but the disk"
             )
-        if not 0 <= self.restart_s < float("inf"):
-            raise SettingError(f"restart_s must be 0 or more, got {self.restart_s}")
         if self.state_partitions < 1:
             raise SettingError(f"state_partitions must be 1 or more, got {self.state_partitions}")
         if self.q_size is not None and self.q_size < 1:
             raise SettingError(f"q_size must be 1 or more, got {self.q_size}; None means no limit")
         if self.t_out_s is not None and not self.t_out_s > 0:
             raise SettingError(f"t_out_s must be more than 0, got {self.t_out_s}; None means no limit")
+        if self.stop_after_failures is not None and self.stop_after_failures < 1:
+            raise SettingError(
+                f"stop_after_failures must be 1 or more, got {self.stop_after_failures}; None means that no run stops for it"
+            )
         if self.most_letters is not None and self.most_letters < 0:
             raise SettingError(f"most_letters must be 0 or more, got {self.most_letters}; None means no limit")
         if self.letters_days is not None and not self.letters_days > 0:

@@ -2,7 +2,7 @@
 
     python examples/04_your_own_policy.py [BASE_DIR]
 
-A policy is an object with `propose`: what was measured enters, what it wants leaves, each with its reason. It has no clock, no
+A policy is a subclass of `Policy` with `propose`: what was measured enters, what it wants leaves, each with its reason. It has no clock, no
 I/O and no Spark, so the same object can be tried on the journal of a run that is over (elastream.control.replay) and in a
 test (elastream.testing). Guards see to the rest: limits, cooldown, slack, slots.
 """
@@ -11,15 +11,13 @@ import math
 import sys
 import time
 
-from elastream import Topology, run, sources, workload
-from elastream.control import Proposal, Want
+from elastream import Policy, Proposal, Topology, Want, run, sources, workload
 
 
-class KeepDelay:
+class KeepDelay(Policy):
     """Enough replicas to serve what arrives, and what waits within `target_s`."""
 
     name = "keep-delay"
-    start = None  # a new run begins as its topology says
 
     def __init__(self, target_s):
         self.target_s = target_s

@@ -17,8 +17,8 @@ BEGAN = pd.Timestamp("2024-01-01", tz="UTC")
 
 
 def clicks(numbers):
-    # Every other click is of one of a thousand users, the rest of user 0; one a second.
-    users = [int(n) * 7919 % 1000 if n % 2 else 0 for n in numbers]
+    # Every other click is of one of a thousand users, each in turn, the rest of user 0; one a second.
+    users = [int(n) // 2 * 7919 % 1000 if n % 2 else 0 for n in numbers]
     return {"user": users, "at": BEGAN + pd.to_timedelta(numbers, unit="s")}
 
 

@@ -13,9 +13,9 @@ from object_store import BUCKET, address, object_store
 from parts import skip_or_fail
 from pyspark.sql import SparkSession
 
-from elastream.bench.broker import Broker
 from elastream.engine import session
 from elastream.lanes import Store
+from elastream.testing.broker import Broker
 from elastream.testing.spark_cluster import Cluster, spark_cluster
 
 _FOLDERS = count()
@@ -25,36 +25,15 @@ settings.register_profile("elastream", deadline=None)
 settings.load_profile("elastream")
 
 SLOW_FIXTURES = {"spark", "broker", "cluster", "driver", "database", "browser", "redis"}
-SLOW_MODULES = {
-    "test_bench",
-    "test_bench_dataframe",
-    "test_bench_kafka",
-    "test_bench_keyed",
-    "test_bench_policies",
-    "test_chaos",
-    "test_cli",
-    "test_cluster",
-    "test_cluster_commands",
-    "test_cluster_fleet",
-    "test_daemon",
-    "test_engine_on_s3",
-    "test_engine_on_spark",
-    "test_examples",
-    "test_fidelity",
-    "test_kills",
-    "test_kills_local",
-    "test_pages",
-    "test_plants",
-    "test_readme",
-}
-"""Those that start Spark, a browser or many processes by themselves."""
+SLOW_FOLDER = "spark"
+"""Tests in a folder of this name start Spark, a browser or many processes by themselves."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """`make fast` leaves out what needs Spark, a broker, a database or a browser."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if fixtures & SLOW_FIXTURES or item.path.stem in SLOW_MODULES:
+        if fixtures & SLOW_FIXTURES or item.path.parent.name == SLOW_FOLDER:
             item.add_marker("slow")
 
 

@@ -1,45 +1,55 @@
-"""The options that an application may take on the command line."""
+"""Options of an application on the command line, made from the parameters of its function.
+
+`def topology(arrivals=None, *, top: Annotated[int, "words to keep"] = 10)` gives `--top N`. Operators' sizes,
+`--pool` and `--start`, are options of every application.
+"""
 
 import argparse
-from typing import Any
+import inspect
+from collections.abc import Sequence
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origin
 
-from elastream.apps.load import OPTIONS
-from elastream.apps.sizes import Sizes, read_sizes
+from elastream.applications.load import ARRIVALS, REPLICAS, find_app, parameters_of
+from elastream.applications.sizes import Sizes, read_sizes
 from elastream.errors import SettingError
 
 
-def add_app_arguments(parser: argparse.ArgumentParser) -> None:
-    """Those that are parameters of its function."""
-    group = parser.add_argument_group("the application's own options, for those that take them")
-    group.add_argument("--payload", metavar="FILE", help="real events instead of generated ones")
-    group.add_argument(
-        "--database",
-        metavar="FILE|URL",
-        help="where results go: a SQLite file, postgresql://..., redis://... for counts",
-    )
-    group.add_argument("--service-ms", type=float, metavar="MS", help="added service time of every operator, a tuple")
-    group.add_argument(
-        "--grouping",
-        metavar="NAME",
-        help="shuffle, load_balancing, least_loaded; in front of count also fields, partial_key",
-    )
-    group.add_argument(
-        "--pool",
-        type=sizes,
-        metavar="N|OP=N,...",
-        help="the most replicas of an operator, of all or of those that are named",
-    )
-    group.add_argument("--start", type=sizes, metavar="N|OP=N,...", help="how many a run begins with")
-    group.add_argument("--zipf", type=float, metavar="S", help="generated words: the r-th is as frequent as 1 / r**S")
-    group.add_argument("--vocabulary", type=int, metavar="N", help="how many different words are generated")
-    group.add_argument("--top", type=int, metavar="N", help="how many words top-n keeps")
-    group.add_argument("--model", metavar="FILE", help="what is normal for ddos: see elastream learn")
-    group.add_argument("--lattice", type=int, metavar="N", help="comd simulates 4 * N**3 atoms")
+class _Parser(argparse.ArgumentParser):
+    """Raise one line instead of leaving the program."""
+
+    def error(self, message: str) -> NoReturn:
+        raise SettingError(f"{self.prog}: {message}; --help after the application lists its options")
 
 
-def app_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Those that were given, by their names."""
-    return {option: getattr(args, option) for option in OPTIONS if getattr(args, option) is not None}
+def app_parser(word: str) -> argparse.ArgumentParser:
+    """A parser for the options of the application that `word` names."""
+    parser = _Parser(prog=f"app {word}", add_help=False, allow_abbrev=False, usage=argparse.SUPPRESS)
+    group = parser.add_argument_group(f"options of the application {word}")
+    group.add_argument(
+        "--pool", type=sizes, metavar="N|OP=N,...", help="the most replicas, of all operators or of those named"
+    )
+    group.add_argument("--start", type=sizes, metavar="N|OP=N,...", help="replicas that a run begins with")
+    for name, parameter in parameters_of(find_app(word)).items():
+        if name in (ARRIVALS, REPLICAS):
+            continue
+        kind, choices, text = _kind_of(parameter)
+        default = "" if parameter.default in (None, inspect.Parameter.empty) else f"default: {parameter.default}"
+        group.add_argument(
+            f"--{name.replace('_', '-')}",
+            dest=name,
+            type=kind,
+            choices=choices,
+            metavar=None if choices else kind.__name__.upper(),
+            help="; ".join(filter(None, (text, default))),
+        )
+    return parser
+
+
+def app_options(word: str, words: Sequence[str]) -> dict[str, Any]:
+    """The options that were given, by name, from the words that no other option took."""
+    values = vars(app_parser(word).parse_args(list(words)))
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def sizes(word: str) -> Sizes:
@@ -48,3 +58,16 @@ def sizes(word: str) -> Sizes:
         return read_sizes(word)
     except SettingError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _kind_of(parameter: inspect.Parameter) -> tuple[Any, tuple[str, ...] | None, str]:
+    """The type, the choices and the help text of a parameter."""
+    annotation, text = parameter.annotation, ""
+    if get_origin(annotation) is Annotated:
+        annotation, *notes = get_args(annotation)
+        text = next((note for note in notes if isinstance(note, str)), "")
+    if get_origin(annotation) in (Union, UnionType):
+        annotation = next(kind for kind in get_args(annotation) if kind is not NoneType)
+    if get_origin(annotation) is Literal:
+        return str, get_args(annotation), text
+    return (annotation if annotation in (int, float) else str), None, text

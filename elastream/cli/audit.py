@@ -1,7 +1,8 @@
-"""`elastream audit BASE_DIR`: entered = finished + dropped + queued, nothing twice, everything readable."""
+"""`elastream audit BASE_DIR`: what was read and created is finished, dropped, a dead letter or queued; all is readable."""
 
 import argparse
 import json
+import shlex
 import sys
 
 from elastream.cli.console import plain_console
@@ -20,14 +21,14 @@ def main(args: argparse.Namespace) -> int:
         raise SettingError(f"audit: {store} has no ledger; name the base directory of a run")
     found = audit(store)
     if args.json:
-        sys.stdout.write(json.dumps(vars(found)) + "\n")
+        sys.stdout.write(json.dumps(vars(found) | {"created": found.created}) + "\n")
     else:
         console = plain_console()
         console.print(f"tick {found.tick}")
-        console.print(
-            f"entered {found.entered} = finished {found.finished} + dropped {found.dropped} + queued {found.queued}"
-        )
+        console.print(found.accounts())
         console.print(f"duplicates {found.duplicates}; kept for readers {found.kept}")
+        if found.dead_letters:
+            console.print(f"elastream letters {shlex.quote(str(store))} shows the dead letters and their errors")
         if found.expired:
             console.print(f"dead letters removed unread {found.expired}")
         for name, rows in found.lanes.items():

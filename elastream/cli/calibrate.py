@@ -4,26 +4,26 @@ import argparse
 import json
 from pathlib import Path
 
-from elastream.apps import BUILT_IN
+from elastream.applications.load import application_names
 from elastream.cli.console import plain_console
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("apps", nargs="*", metavar="APP", help=f"default: {', '.join(BUILT_IN)}")
+    parser.add_argument("apps", nargs="*", metavar="APP", help=f"default: {', '.join(application_names())}")
     parser.add_argument("--profile", metavar="FILE", default="profile.json", help="where the profile goes")
 
 
 def main(args: argparse.Namespace) -> int:
-    from elastream.bench.calibrate import calibrate
+    from elastream.capacity.calibrate import calibrate
 
     console = plain_console()
-    profile = calibrate(args.apps or list(BUILT_IN), console.print)
+    profile = calibrate(args.apps or application_names(), console.print)
     Path(args.profile).write_text(json.dumps(profile.to_json(), indent=2) + "\n", encoding="utf-8")
     machine = profile.machine
     console.print(
         f"a turn costs {machine.turn_s * 1e3:.2f} ms and {machine.receipt_s * 1e3:.2f} ms per receipt; a work "
         f"{machine.work_s * 1e3:.2f} ms and {machine.tuple_s * 1e6:.0f} us per tuple; a message {machine.hop_s * 1e3:.2f} ms; "
-        f"a restart {machine.restart_s:.1f} s; a wait is {machine.late_s * 1e3:.2f} ms late"
+        f"a wait is {machine.late_s * 1e3:.2f} ms late"
     )
     for app, operators in profile.apps.items():
         each = ", ".join(

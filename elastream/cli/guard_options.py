@@ -5,10 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from elastream.control import Guards
 from elastream.errors import SettingError
+from elastream.yaml_text import parse_yaml
 
 
 def add_guard_options(parser: argparse.ArgumentParser) -> None:
@@ -37,11 +36,10 @@ def guards_of(args: argparse.Namespace) -> Guards:
 
 def load_guards(path: str) -> Guards:
     try:
-        document = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"guards {path}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise SettingError(f"guards {path}: not YAML: {' '.join(str(error).split())}") from None
+    document = parse_yaml(text, f"guards {path}")
     try:
         return Guards.from_json(document if document is not None else {})
     except SettingError as error:

@@ -29,8 +29,13 @@ def main(args: argparse.Namespace) -> int:
     if not store.names("ledger"):
         raise SettingError(f"letters: {store} has no ledger; name the base directory of a run")
     if args.retry:
-        sent, left = retry_letters(store)
-        console.print(f"{sent} tuples wait for their operators again; {left} letters stay")
+        retried = retry_letters(store)
+        console.print(f"{retried.tuples} tuples wait for their operators again; {retried.stay} letters stay")
+        if retried.timers:
+            console.print(
+                f"{retried.timers} of them are of timers, which have a key and no tuple to serve again; "
+                "take them away with --drain FILE.parquet"
+            )
         return 0
     if args.drain:
         letters = drain_letters(store, args.drain)

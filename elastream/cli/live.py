@@ -1,5 +1,6 @@
 """The live view: a table that is drawn anew a few times a second in a terminal, a line every few seconds elsewhere."""
 
+import shlex
 import time
 from collections.abc import Callable
 
@@ -13,8 +14,8 @@ from elastream.control import Observation, load_of
 from elastream.control.load import LevelLoad, lane_ratios
 from elastream.engine import Handle
 from elastream.fleet import Level
-from elastream.scoring import Record
-from elastream.scoring.containers import MANY_SEATS
+from elastream.report import Record
+from elastream.report.scores.containers import MANY_SEATS
 
 LINE_EVERY_S = 5.0
 REDRAW_S = 0.25
@@ -28,6 +29,8 @@ STYLES = {
     "veto": "dim",
     "error": "red",
 }
+MOST_FAILURES = 3
+"""Kinds of failures that the view shows, the newest."""
 
 
 def watch(
@@ -89,7 +92,9 @@ def _show_lines(handle: Handle, record: Record, console: Console, goes_on: Calla
             sizes = " ".join(f"{name}:{o.replicas}" for name, o in seen.operators.items() if name not in record.sources)
             console.print(
                 f"tick {seen.tick}  in {_per_second(seen.entered, seen)}/s  out {_per_second(seen.finished, seen)}/s  "
-                f"queued {seen.queued}  dropped {seen.dropped}  latency {seen.latency_mean_s:.3f} s  replicas {sizes}",
+                f"queued {seen.queued}  dropped {seen.dropped - seen.failed}  late {record.late.total()}  "
+                f"dead letters {sum(record.dead_letters.values())}  "
+                f"latency {seen.latency_mean_s:.3f} s  replicas {sizes}",
                 highlight=False,
                 soft_wrap=True,
             )
@@ -103,9 +108,12 @@ def view(seen: Observation, record: Record) -> RenderableType:
     title = Text.assemble(
         (record.name, "bold"),
         f"   {record.policy}   tick {seen.tick} ({tick_ms:.0f} ms)   in {_per_second(seen.entered, seen)}/s   "
-        f"out {_per_second(seen.finished, seen)}/s   queued {seen.queued}   dropped {seen.dropped}   "
+        f"out {_per_second(seen.finished, seen)}/s   queued {seen.queued}   dropped {seen.dropped - seen.failed}   "
         f"latency {seen.latency_mean_s * 1e3:.0f} ms, p95 {seen.latency_p95_s * 1e3:.0f} ms{_balance(seen)}",
     )
+    letters = record.dead_letters
+    if letters:
+        title.append(f"   dead letters {sum(letters.values()):,}", "bold red")
     table = Table(expand=True, pad_edge=False)
     for column, where in (
         ("operator", "left"),
@@ -113,10 +121,12 @@ def view(seen: Observation, record: Record) -> RenderableType:
         ("queued", "right"),
         ("in/s", "right"),
         ("out/s", "right"),
+        ("late", "right"),
         ("service ms", "right"),
         ("busy", "right"),
         ("load", "right"),
         ("lb", "right"),
+        *([("dead letters", "right")] if letters else []),
     ):
         table.add_column(column, justify=where)  # type: ignore[arg-type]
     for name, operator in seen.operators.items():
@@ -129,9 +139,11 @@ def view(seen: Observation, record: Record) -> RenderableType:
             "" if is_source else str(operator.queued),
             _per_second(received, seen),
             _per_second(operator.processed, seen),
+            "" if is_source else str(record.late[name]),
             f"{operator.service_seconds * 1e3:.2f}",
             f"{min(busy, 1.0):.0%}",
             *_load(LevelLoad(tuple(lane_ratios(operator)))),
+            *([f"{letters.get(name, 0):,}"] if letters else []),
         )
     if record.remarks:
         said = list(record.remarks)[-6:]
@@ -144,7 +156,15 @@ def view(seen: Observation, record: Record) -> RenderableType:
         for t_s, kind, words in said
     ]
     searched = search_lines(record.searches[-1] if record.searches else None)
-    return Group(title, table, *searched, *lines)
+    return Group(title, table, *_failures(record), *searched, *lines)
+
+
+def _failures(record: Record) -> list[Text]:
+    """The newest kinds of failures, and how to look at all dead letters."""
+    if not record.dead_letters:
+        return []
+    lines = [Text(words, style="red", overflow="ellipsis", no_wrap=True) for words in record.failures[-MOST_FAILURES:]]
+    return [*lines, Text(f"elastream letters {shlex.quote(record.base)} shows the dead letters", style="red")]
 
 
 def _balance(seen: Observation) -> str:

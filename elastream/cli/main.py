@@ -1,52 +1,93 @@
-"""The command `elastream`. Exit code 0: done; 1: a check failed; 2: the call or the application is wrong."""
+"""The command `elastream`. Exit code 0: done; 1: a check failed; 2: the call or the application is wrong;
+130: stopped by Ctrl-C."""
 
 import argparse
+import signal
 import sys
-from importlib import import_module
+import threading
+from typing import Any
 
 from elastream import __version__
-from elastream.errors import ElastreamError
+from elastream.cli.commands import Command, all_commands, overview
+from elastream.errors import ElastreamError, SettingError
+from elastream.extensions import EXTRAS, how_to_install, import_own
 
-COMMANDS = {
-    "run": "run an application on Spark",
-    "simulate": "the same run on a model, in virtual time",
-    "ramp": "raise the load on an application, and get the table that its controller is made of",
-    "usual": "learn the usual load of hours and weekdays, from a trace or from a run",
-    "calibrate": "measure this machine for the simulator",
-    "learn": "learn what is normal from the past, for applications that look for what is not",
-    "audit": "check that nothing was lost or doubled in a base directory",
-    "letters": "the tuples on which operators raised: look, take them away, or send them again",
-    "state": "what keyed operators remember: an overview, one key, or all of it as Parquet",
-    "readers": "who reads the outputs of a base, and how far each has come",
-    "models": "what AuTraScale has learned of applications: list, show, remove",
-    "score": "the papers' metrics and the adaptability index of a run, or of any system's CSV",
-    "trace": "list the traces, or draw what arrives when",
-    "replay": "what another policy would have decided in a run that is over",
-    "bench": "measure the engine against Spark itself, or policies against one another",
-    "tournament": "policies on a set of traces, simulated: who is cheap, and who is in time",
-    "fuzz": "damaged input of every kind: each must be answered with one clear line",
-    "chaos": "kill, freeze, cut and fill what a run stands on, and count what became of its tuples",
-    "demo": "real traffic with a spike: a policy beside too few and too many replicas",
-}
+USAGE = "elastream COMMAND [OPTIONS]"
+
+STOPPED = 128 + signal.SIGINT
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="elastream", description="Elastic stream processing on Spark.")
-    parser.add_argument("--version", action="version", version=f"elastream {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    words = sys.argv[1:] if words is None else words
-    for name, purpose in COMMANDS.items():
-        command = commands.add_parser(name, help=purpose, description=purpose)
-        if words and words[0] == name:
-            # Only the one that is called: Spark and the plotting library take their time to load.
-            import_module(f"elastream.cli.{name}").add_arguments(command)
-    args = parser.parse_args(words)
+    _heed_ctrl_c()
     try:
-        code: int = import_module(f"elastream.cli.{args.command}").main(args)
+        return _main(sys.argv[1:] if words is None else words)
     except ElastreamError as error:
         sys.stderr.write(f"elastream: {error}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("elastream: stopped by Ctrl-C\n")
+        return STOPPED
+
+
+def _main(words: list[str]) -> int:
+    commands = all_commands()
+    parser = argparse.ArgumentParser(
+        prog="elastream",
+        usage=USAGE,
+        description=f"Elastic stream processing on Spark.\n\n{overview(commands)}",
+        epilog="elastream COMMAND --help lists the options of a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"elastream {__version__}")
+    if not words:
+        parser.print_help()
+        return 0
+    if words[0].startswith("-"):
+        parser.parse_args(words)
+    if words[0] not in commands:
+        from elastream.workload.words import suggestion
+
+        raise SettingError(f"no command {words[0]!r}; {suggestion(words[0], commands)}")
+    command = commands[words[0]]
+    module = _load(command)
+    own = argparse.ArgumentParser(prog=f"elastream {command.name}", description=command.purpose, allow_abbrev=False)
+    module.add_arguments(own)
+    if command.takes_app_options:
+        _add_app_help(own, words[1:])
+    args, rest = own.parse_known_args(words[1:])
+    if rest and not (command.takes_app_options and getattr(args, "app", None)):
+        own.error(f"unrecognized arguments: {' '.join(rest)}")
+    args.app_words = rest
+    try:
+        code: int = module.main(args)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in EXTRAS:
+            raise
+        raise SettingError(f"{command.name} needs the package {error.name}; {how_to_install(error.name)}") from None
     return code
+
+
+def _load(command: Command) -> Any:
+    """Only the command that is called: Spark and the plotting library take their time to load."""
+    return import_own(command.name, command.module)
+
+
+def _add_app_help(parser: argparse.ArgumentParser, words: list[str]) -> None:
+    """`elastream run APP --help` also lists the options of the application."""
+    if words and not words[0].startswith("-") and {"-h", "--help"} & set(words):
+        from elastream.cli.app_options import app_parser
+
+        parser.epilog = app_parser(words[0]).format_help()
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
+
+
+def _heed_ctrl_c() -> None:
+    """Stop on SIGINT also where a shell script started this in the background, which ignores it.
+
+    PySpark heeds it in any case: a child would then end, and its parent would go on.
+    """
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ from elastream.policies import with_targets
 
 DEFAULT = "elastic"
 BY_HAND = "none"
+POLICY_WORD = "NAME|FILE.py:CLASS|MODULE:CLASS[:KEY=N,...]"
+"""How a policy is written on the command line."""
 
 
 def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +25,9 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--models", metavar="DIR", help="where policies that learn keep models for other runs: see elastream models"
     )
-    parser.add_argument("--td", type=float, default=5.0, metavar="S", help="the policy decides this often")
+    parser.add_argument(
+        "--td", type=float, metavar="S", help="the policy decides this often; default: at its own pace, else every 5 s"
+    )
     add_guard_options(parser)
 
 

@@ -4,22 +4,24 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Grid
 
-from elastream.apps import BUILT_IN
-from elastream.apps.load import load_app
-from elastream.bench.ramp import Benchmark, Ramp, Seen, outcome
-from elastream.cli.app_options import add_app_arguments, app_options
+from elastream.applications.load import application_names, find_app, load_app, parameters_of
+from elastream.capacity.ramp import Benchmark, Ramp, Seen, outcome
+from elastream.cli.app_options import app_options
 from elastream.cli.console import plain_console
-from elastream.cli.simulator_options import add_simulator_arguments, simulator
+from elastream.cli.simulator_options import add_simulator_arguments, simulator_options
 from elastream.errors import SettingError
 from elastream.policies.multi_level.table import COUNTS, Table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("app", help=f"a built-in ({', '.join(BUILT_IN)}), path/to/app.py:topology or module:topology")
+    parser.add_argument(
+        "app", help=f"path/to/app.py:topology, module:topology, or one of {', '.join(application_names())}"
+    )
     parser.add_argument("--step", type=float, default=1000.0, metavar="N", help="tuples per second from level to level")
     parser.add_argument("--hold", type=float, default=30.0, metavar="S", help="how long each level is held")
     parser.add_argument("--most", type=float, default=16000.0, metavar="N", help="the highest level")
@@ -36,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--simulate", action="store_true", help="on a model, in virtual time, with --cluster")
     parser.add_argument("--seed", type=int, default=0, help="of all that is random in a simulation")
     add_simulator_arguments(parser)
-    add_app_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -68,15 +69,33 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _simulate(args: argparse.Namespace, ramp: Ramp, benchmark: Benchmark, td_s: float) -> None:
-    from elastream.bench.scenario import Scenario
+    from elastream.control import Guards
+    from elastream.simulator.application import Application, simulate_application
 
-    levels = ramp.levels
-    word = f"steps:rates={'/'.join(f'{level:g}' for level in levels)},seconds={ramp.hold_s * len(levels):g}"
-    scenario = Scenario(
-        name=args.app, app=args.app, workload=word, seed=args.seed, td_s=td_s, slack=0.0,
-        seconds=ramp.hold_s * len(levels) + td_s, **app_options(args),
-    )  # fmt: skip
-    simulator(args).simulate(scenario, policy=benchmark)
+    simulated = simulator_options(args)
+    options = app_options(args.app, args.app_words)
+    machine = simulated.profile.machine
+    with tempfile.TemporaryDirectory(prefix="elastream-ramp-") as folder:
+        graph = load_app(args.app, ramp.arrivals(), _with_database(args.app, options, folder))
+    added_s = options["service_ms"] / 1e3 + machine.late_s if options.get("service_ms") else 0.0
+    simulate_application(
+        Application(args.app, graph, simulated.profile.times(args.app), added_s),
+        benchmark,
+        machine,
+        td_s=td_s,
+        guards=Guards(slack=0.0),
+        cluster=simulated.cluster,
+        seconds=ramp.hold_s * len(ramp.levels) + td_s,
+        seed=args.seed,
+        make_system=simulated.make_system,
+    )
+
+
+def _with_database(app: str, options: dict[str, Any], folder: str) -> dict[str, Any]:
+    """An application that stores results keeps none of a benchmark's, unless told where."""
+    if "database" not in parameters_of(find_app(app)):
+        return options
+    return {"database": f"{folder}/results.sqlite"} | options
 
 
 def _run(args: argparse.Namespace, ramp: Ramp, benchmark: Benchmark, td_s: float, console: Console) -> None:
@@ -84,9 +103,7 @@ def _run(args: argparse.Namespace, ramp: Ramp, benchmark: Benchmark, td_s: float
     from elastream.engine import run
 
     with tempfile.TemporaryDirectory(prefix="elastream-ramp-") as folder:
-        options = app_options(args)
-        if args.app in BUILT_IN:
-            options.setdefault("database", f"{folder}/results.sqlite")
+        options = _with_database(args.app, app_options(args.app, args.app_words), folder)
         graph = load_app(args.app, ramp.arrivals(), options)
         console.print("starting Spark ...", highlight=False)
         handle = run(

@@ -8,6 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from elastream.cli.console import plain_console
+from elastream.cli.policy_options import POLICY_WORD
 from elastream.control import JournalEntry, read_run
 from elastream.control.replay import Replayed, replay
 from elastream.policies import make_policy
@@ -15,7 +16,7 @@ from elastream.policies import make_policy
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN_DIR", help="the base directory of a run that had a policy")
-    parser.add_argument("--policy", required=True, metavar="NAME[:KEY=N,...]", help="who shall look at it")
+    parser.add_argument("--policy", required=True, metavar=POLICY_WORD, help="who shall look at it")
     parser.add_argument("--all", action="store_true", help="every interval, not only those in which the two differ")
     parser.add_argument("--json", action="store_true", help="print one JSON document, nothing else, on standard output")
 

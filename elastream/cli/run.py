@@ -6,44 +6,44 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from rich.console import Console
 
-from elastream.apps import BUILT_IN
-from elastream.apps.database import remarks
-from elastream.apps.load import load_app
-from elastream.cli.app_options import add_app_arguments, app_options
+from elastream.applications.load import application_names, load_app
+from elastream.cli.app_options import app_options
 from elastream.cli.console import plain_console
 from elastream.cli.guard_options import guards_of
 from elastream.cli.live import watch
-from elastream.cli.policy_options import BY_HAND, DEFAULT, add_policy_arguments, chosen_policy
+from elastream.cli.policy_options import BY_HAND, DEFAULT, POLICY_WORD, add_policy_arguments, chosen_policy
 from elastream.cli.summary import print_summary
+from elastream.cli.workload_options import add_workload_arguments, chosen_arrivals
 from elastream.control import Guards, checked_td
 from elastream.engine import Handle, run
+from elastream.engine.before_start import check_folder
 from elastream.engine.measure.recording import Recorder, events_of
 from elastream.errors import RunFailed, SettingError
-from elastream.policies import POLICIES
-from elastream.scoring import write_report
+from elastream.policies import policy_names
+from elastream.report import write_report
 from elastream.settings import Settings
 from elastream.topology import Graph
-from elastream.workload import parse_workload
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("app", help=f"a built-in ({', '.join(BUILT_IN)}), path/to/app.py:topology or module:topology")
     parser.add_argument(
-        "--trace", metavar="NAME|FILE|SHAPE", help="drive the app's replay sources by this: see elastream trace"
+        "app", help=f"path/to/app.py:topology, module:topology, or one of {', '.join(application_names())}"
     )
-    parser.add_argument("--speed", type=float, default=1.0, help="compress the trace's time this many times")
-    parser.add_argument("--scale", type=float, default=1.0, help="multiply the trace's events")
-    parser.add_argument("--spike", action="append", default=[], metavar="KEY=N,...", help="see elastream trace")
-    parser.add_argument("--seed", type=int, default=0, help="of what is random in the workload")
+    add_workload_arguments(parser)
     parser.add_argument("--seconds", type=float, help="stop after this time; default: when the sources are exhausted")
     parser.add_argument("--master", help="Spark's master; default: local, with a slot for each lane")
     parser.add_argument(
         "--base", metavar="DIR", help="where tuples wait; the same base goes on; default: a new directory"
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="delete what earlier runs left in the base, and begin anew; needs --base"
     )
     parser.add_argument(
         "--report", metavar="DIR", help="write report.json, series.parquet, report.png, report.html here"
@@ -55,11 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="set an operator's replicas, at second S of the run; may be repeated",
     )
-    add_app_arguments(parser)
     parser.add_argument(
         "--policy",
-        metavar="NAME[:KEY=N,...]",
-        help=f"who decides the replicas: {', '.join(POLICIES)}; {BY_HAND}: nobody; default: {DEFAULT}, or {BY_HAND} with --replicas",
+        metavar=POLICY_WORD,
+        help=f"who decides the replicas: {', '.join(policy_names())}; {BY_HAND}: nobody; default: {DEFAULT}, or {BY_HAND} with --replicas",
     )
     add_policy_arguments(parser)
     parser.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")
@@ -72,21 +71,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what happens to a tuple on which an operator raises",
     )
     parser.add_argument(
+        "--allow-dead-letters",
+        action="store_true",
+        help="tuples on which operators fail are no failure of the run: exit code 0, and it goes on when an operator fails on "
+        "all of its first 100; default: exit code 1, and it stops then",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print the report as JSON, nothing else, on standard output"
     )
 
 
 def main(args: argparse.Namespace) -> int:
-    if args.trace is None and (args.speed != 1.0 or args.scale != 1.0 or args.spike):
-        raise SettingError("--speed, --scale and --spike change a trace; name one with --trace")
+    arrivals = chosen_arrivals(args)
+    if args.fresh and not args.base:
+        raise SettingError("--fresh begins a base anew; name one with --base")
     policy = chosen_policy(args)
     settings = Settings(q_size=args.q_size, on_full=args.on_full, t_out_s=args.t_out, on_error=args.on_error)
+    if args.allow_dead_letters:
+        settings = replace(settings, stop_after_failures=None)
     guards = guards_of(args)
     checked_td(args.td)
-    arrivals = None
-    if args.trace:
-        arrivals = parse_workload(args.trace, speed=args.speed, scale=args.scale, spikes=args.spike, seed=args.seed)
-    graph = load_app(args.app, arrivals, app_options(args))
+    if args.report:
+        check_folder("--report", args.report)
+    graph = load_app(args.app, arrivals, app_options(args.app, args.app_words))
     schedule = parse_schedule(args.replicas, graph)
     report = run_and_report(
         graph,
@@ -98,13 +105,14 @@ def main(args: argparse.Namespace) -> int:
         models=args.models,
         base=args.base,
         master=args.master,
+        fresh=args.fresh,
         seconds=args.seconds,
         folder=Path(args.report) if args.report else None,
         console=plain_console(stderr=args.json, soft_wrap=False),
     )
     if args.json:
         sys.stdout.write(json.dumps(report) + "\n")
-    return 0
+    return 1 if report["new_dead_letters"] and not args.allow_dead_letters else 0
 
 
 def parse_schedule(words: list[str], graph: Graph) -> list[tuple[float, str, int]]:
@@ -132,21 +140,33 @@ def run_and_report(
     schedule: list[tuple[float, str, int]],
     *,
     policy: str | None = None,
-    td_s: float = 5.0,
+    td_s: float | None = None,
     guards: Guards | None = None,
     models: str | None = None,
     base: str | None,
     master: str | None,
+    fresh: bool = False,
     seconds: float | None,
     folder: Path | None,
     console: Console,
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Run to the end, to the time limit or to Ctrl-C; the report is written in every case."""
     console.print(str(graph), highlight=False)
     console.print("starting Spark ...", highlight=False)
-    handle = run(graph, base, master=master, settings=settings, policy=policy, td_s=td_s, guards=guards, models=models)
-    recorder = Recorder(handle)
-    handle.await_begin()
+    recorder = Recorder(graph)
+    handle = run(
+        graph,
+        base,
+        master=master,
+        settings=settings,
+        policy=policy,
+        td_s=td_s,
+        guards=guards,
+        models=models,
+        listeners=[recorder],
+        fresh=fresh,
+    )
+    _await_begin(handle, console)
     if handle.timed:
         each = ", ".join(f"{name} {seconds * 1e3:.3g} ms" for name, seconds in handle.timed.items())
         console.print(f"timed before the start, a tuple: {each}", highlight=False, soft_wrap=True)
@@ -171,6 +191,15 @@ def run_and_report(
     return report
 
 
+def _await_begin(handle: Handle, console: Console) -> None:
+    """Until the stream flows or the run is over; every stage of the start is told."""
+    told = ""
+    while handle.active and not handle.await_begin(0.05):
+        if handle.stage and handle.stage != told:
+            told = handle.stage
+            console.print(f"{told} ...", highlight=False)
+
+
 def _stop(handle: Handle, console: Console, *, asked: bool) -> None:
     """Whoever asks all processes to end, as systemd does, asks Spark too: that is no failure of the run then."""
     try:
@@ -181,14 +210,22 @@ def _stop(handle: Handle, console: Console, *, asked: bool) -> None:
         console.print(f"stopped while Spark was: {failure}", soft_wrap=True)
 
 
-def _finish(handle: Handle, recorder: Recorder, folder: Path | None, console: Console) -> dict[str, object]:
+def _finish(handle: Handle, recorder: Recorder, folder: Path | None, console: Console) -> dict[str, Any]:
+    recorder.record.dead_letters, recorder.record.failures = handle.new_dead_letters, list(handle.failures)
     folder = folder or Path(tempfile.mkdtemp(prefix="elastream-report-"))
     report = write_report(recorder.record, events_of(handle.audit()), folder)
     print_summary(report, console)
-    for remark in remarks(handle.graph):
-        console.print(remark, highlight=False, soft_wrap=True)
+    for line in sink_summaries(handle.graph):
+        console.print(line, highlight=False, soft_wrap=True)
     console.print(f"report {folder}/report.html", highlight=False, soft_wrap=True)
     return report
+
+
+def sink_summaries(graph: Graph) -> list[str]:
+    """One line from each sink that has a method `summary`, for example of all that is in its table."""
+    functions: list[Any] = [getattr(operator.function, "function", operator.function) for operator in graph.served]
+    lines: list[str | None] = [function.summary() for function in functions if hasattr(function, "summary")]
+    return [line for line in lines if line]
 
 
 def _until_asked_to_stop() -> Callable[[], bool]:

@@ -11,11 +11,11 @@ from rich.table import Table
 
 from elastream.cli.console import plain_console
 from elastream.errors import SettingError
-from elastream.scoring.adaptability import Curve, adaptability
-from elastream.scoring.curve_file import read_curves
-from elastream.scoring.files import SERIES, read_record
-from elastream.scoring.page_words import index_words
-from elastream.scoring.score import Span, both_indices, rounded, run_curve, score
+from elastream.report.files import SERIES, read_record
+from elastream.report.pages.words import index_words
+from elastream.report.scores.adaptability import Curve, adaptability
+from elastream.report.scores.curve_file import read_curves
+from elastream.report.scores.score import Span, both_indices, rounded, run_curve, score
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def main(args: argparse.Namespace) -> int:
         raise SettingError(f"--r-over must be 1 or more, got {args.r_over}")
     document, curve, injected = _of_csv(path) if path.suffix.lower() == ".csv" else _of_run(path, args.r_over)
     if args.png and curve is not None:
-        from elastream.scoring.adaptability_plot import draw_adaptability
+        from elastream.report.pages.adaptability_plot import draw_adaptability
 
         draw_adaptability(document["name"], curve, adaptability(curve, injected), Path(args.png))
     if args.json:
@@ -95,6 +95,15 @@ def _print(document: dict[str, Any], console: Console) -> None:
     console.print(spikes)
 
 
+def _load_rows(of: str, load: dict[str, Any]) -> list[tuple[str, str]]:
+    """Of replicas; and of hosts and machines, which are figures of their own."""
+    rows = []
+    for name, value in load.items():
+        words = f"{of} {name.replace('_', ' ')}"
+        rows += _load_rows(f"{of} of {name}", value) if isinstance(value, dict) else [(words, f"{value:.3f}")]
+    return rows
+
+
 def _rows(document: dict[str, Any]) -> list[tuple[str, str]]:
     rows = []
     plain = {
@@ -108,8 +117,7 @@ def _rows(document: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [(words, f"{document[name]:g}") for name, words in plain.items() if name in document]
     if "latency_ms" in document:
         rows += [(f"latency {name} ms", f"{value:.0f}") for name, value in document["latency_ms"].items()]
-    if document.get("load"):
-        rows += [(f"load {name.replace('_', ' ')}", f"{value:.3f}") for name, value in document["load"].items()]
+    rows += _load_rows("load", document.get("load") or {})
     rows += [(f"lowest health of {name}", f"{value:.3f}") for name, value in document.get("health", {}).items()]
     for name, pair in (document.get("correlations") or {}).items():
         rows += [

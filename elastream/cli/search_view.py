@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.text import Text
 
-from elastream.scoring.page_search import latency_words, sizes_words
+from elastream.report.pages.search import latency_words, sizes_words
 
 
 def search_lines(step: Mapping[str, Any] | None) -> list[Text]:

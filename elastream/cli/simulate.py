@@ -8,28 +8,26 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from elastream.apps import BUILT_IN
-from elastream.bench.scenario import Scenario
-from elastream.cli.app_options import add_app_arguments, app_options
+from elastream.applications.load import application_names, load_app
+from elastream.cli.app_options import app_options
 from elastream.cli.console import plain_console
 from elastream.cli.guard_options import guards_of
-from elastream.cli.policy_options import DEFAULT, add_policy_arguments, chosen_policy
-from elastream.cli.simulator_options import add_simulator_arguments, simulator
+from elastream.cli.policy_options import DEFAULT, POLICY_WORD, add_policy_arguments, chosen_policy
+from elastream.cli.simulator_options import add_simulator_arguments, simulator_options
 from elastream.cli.summary import print_summary
-from elastream.policies import POLICIES
-from elastream.scoring import write_report
+from elastream.cli.workload_options import add_workload_arguments, chosen_arrivals
+from elastream.policies import make_policy, policy_names
+from elastream.report import write_report
+from elastream.settings import Settings
+from elastream.simulator.application import Application, simulate_application
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("app", help=f"a built-in ({', '.join(BUILT_IN)}), or one that was calibrated")
-    parser.add_argument("--trace", metavar="NAME|FILE|SHAPE", help="what arrives when: see elastream trace")
-    parser.add_argument("--speed", type=float, default=1.0, help="compress the trace's time this many times")
-    parser.add_argument("--scale", type=float, default=1.0, help="multiply the trace's events")
-    parser.add_argument("--spike", action="append", default=[], metavar="KEY=N,...", help="see elastream trace")
-    parser.add_argument("--seed", type=int, default=0, help="of all that is random; the same seed, the same run")
+    parser.add_argument("app", help=f"one that was calibrated, or one of {', '.join(application_names())}")
+    add_workload_arguments(parser)
     parser.add_argument("--seconds", type=float, help="stop after this time; default: when all has been read")
     parser.add_argument(
-        "--policy", default=DEFAULT, metavar="NAME[:KEY=N,...]", help=f"who decides: {', '.join(POLICIES)}"
+        "--policy", default=DEFAULT, metavar=POLICY_WORD, help=f"who decides: {', '.join(policy_names())}"
     )
     add_policy_arguments(parser)
     parser.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")
@@ -38,17 +36,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_simulator_arguments(parser)
     parser.add_argument("--report", metavar="DIR", help="write report.json, series.parquet, report.html here")
     parser.add_argument("--json", action="store_true", help="print the report as JSON, nothing else")
-    add_app_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
     console = plain_console(stderr=args.json)
-    scenario = _scenario(args)
-    plant, guards = simulator(args), guards_of(args)
+    simulated = simulator_options(args)
+    policy = make_policy(chosen_policy(args) or args.policy)
+    guards = guards_of(args)
+    settings = Settings(q_size=args.q_size, on_full=args.on_full, t_out_s=args.t_out)
+    options = app_options(args.app, args.app_words)
+    graph = load_app(args.app, chosen_arrivals(args), options)
+    machine = simulated.profile.machine
+    added_s = options["service_ms"] / 1e3 + machine.late_s if options.get("service_ms") else 0.0
     with Progress(console=console, transient=True, disable=args.json) as progress:
         task = progress.add_task("simulated seconds", total=None)
-        done = plant.simulate(
-            scenario, lambda now_s: progress.update(task, completed=now_s), args.models, guards=guards
+        done = simulate_application(
+            Application(args.app, graph, simulated.profile.times(args.app), added_s),
+            policy,
+            machine,
+            td_s=args.td,
+            settings=settings,
+            guards=guards,
+            cluster=simulated.cluster,
+            seconds=args.seconds,
+            seed=args.seed,
+            models=args.models,
+            make_system=simulated.make_system,
+            on_progress=lambda now_s: progress.update(task, completed=now_s),
         )
     folder = Path(args.report or tempfile.mkdtemp(prefix="elastream-report-"))
     report = write_report(done.record, done.events, folder)
@@ -58,22 +72,3 @@ def main(args: argparse.Namespace) -> int:
         print_summary(report, console)
         console.print(f"report {folder}/report.html")
     return 0
-
-
-def _scenario(args: argparse.Namespace) -> Scenario:
-    return Scenario(
-        name=args.app,
-        app=args.app,
-        workload=args.trace,
-        speed=args.speed,
-        scale=args.scale,
-        spikes=tuple(args.spike),
-        seed=args.seed,
-        policy=chosen_policy(args) or args.policy,
-        td_s=args.td,
-        q_size=args.q_size,
-        on_full=args.on_full,
-        t_out_s=args.t_out,
-        seconds=args.seconds,
-        **app_options(args),
-    )

@@ -1,34 +1,47 @@
-"""What `elastream simulate` and `elastream bench --plant simulator` both ask for."""
+"""Options of the simulator, for every command that simulates."""
 
 import argparse
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from elastream.extensions import SYSTEMS, installed
+
 if TYPE_CHECKING:
-    from elastream.bench.simulator_plant import SimulatorPlant
+    from elastream.simulator.application import MakeSystem
+    from elastream.simulator.cluster import Cluster
+    from elastream.simulator.profile import Profile
+
+
+@dataclass(frozen=True)
+class SimulatorOptions:
+    """The machine and the cluster that are simulated."""
+
+    profile: "Profile"
+    cluster: "Cluster | None"
+    make_system: "MakeSystem"
 
 
 def add_simulator_arguments(parser: argparse.ArgumentParser) -> None:
     simulated = parser.add_argument_group("the simulator")
     simulated.add_argument(
-        "--system", choices=["spark", "storm"], default="spark", help="the engine's turns, or tuple by tuple as Storm"
-    )
-    simulated.add_argument(
-        "--fidelity",
-        choices=["ticks", "events"],
-        help="all replicas at once, or every tuple by itself: exact, and slow; default: as the suite says, or ticks",
-    )
-    simulated.add_argument(
         "--cluster",
         metavar="FILE.yaml",
         help="machines, start-up times, failures, skew: docs/suites.md; default: the machine of the profile",
     )
+    simulated.add_argument(
+        "--system",
+        default="spark",
+        metavar="NAME",
+        help=f"what is simulated: spark (default), {', '.join(sorted(installed(SYSTEMS)))}",
+    )
     simulated.add_argument("--profile", metavar="FILE", help="from elastream calibrate; default: the one that ships")
 
 
-def simulator(args: argparse.Namespace) -> "SimulatorPlant":
-    from elastream.bench.simulator_plant import SimulatorPlant
+def simulator_options(args: argparse.Namespace) -> SimulatorOptions:
+    """Read the files that the options name."""
+    from elastream.simulator.application import system_named
     from elastream.simulator.cluster import load_cluster
     from elastream.simulator.profile import load_profile
 
     cluster = load_cluster(args.cluster) if args.cluster else None
-    return SimulatorPlant(load_profile(args.profile), args.system, cluster=cluster, fidelity=args.fidelity or "ticks")
+    return SimulatorOptions(load_profile(args.profile), cluster, system_named(args.system))

@@ -4,21 +4,21 @@ Read in that order. A policy proposes, guards dispose, the journal remembers. Kn
 """
 
 from elastream.control.guards import Guards
+from elastream.control.interval import DEFAULT_TD_S, checked_td, interval_of
 from elastream.control.journal import Journal, JournalEntry, read_journal, read_run
 from elastream.control.load import Load, load_of
 from elastream.control.look import Look
-from elastream.control.loop import ControlLoop, checked_td, interval_of
+from elastream.control.loop import ControlLoop
 from elastream.control.observation import HostObservation, Observation, OperatorObservation, ReplicaObservation
 from elastream.control.plant import Plant
+from elastream.control.policy import Policy
 from elastream.control.proposal import (
     Decision,
     Home,
     LevelDecision,
     LevelWant,
     Move,
-    Policy,
     Proposal,
-    Restart,
     SetExecutors,
     SetHosts,
     SetSeats,
@@ -29,6 +29,7 @@ from elastream.control.search_step import SearchStep
 from elastream.control.state_moved import StateMoved
 
 __all__ = [
+    "DEFAULT_TD_S",
     "ControlLoop",
     "Decision",
     "Guards",
@@ -48,7 +49,6 @@ __all__ = [
     "Proposal",
     "Redirected",
     "ReplicaObservation",
-    "Restart",
     "SearchStep",
     "SetExecutors",
     "SetHosts",

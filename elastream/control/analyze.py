@@ -5,7 +5,8 @@ import threading
 from dataclasses import dataclass
 
 from elastream.control.observation import Observation
-from elastream.control.proposal import Home, LevelWant, Policy, Proposal, Restart, Want
+from elastream.control.policy import Policy
+from elastream.control.proposal import Home, LevelWant, Proposal, Want
 from elastream.control.search_step import SearchStep
 from elastream.fleet import Level
 
@@ -38,8 +39,6 @@ def _nonsense(proposal: object, observation: Observation) -> str | None:
     """What is wrong with an answer, if anything is."""
     if not isinstance(proposal, Proposal) or not isinstance(proposal.wants, tuple):
         return f"expected a Proposal with a tuple of wants, got {type(proposal).__name__}"
-    if not isinstance(proposal.restart, Restart):
-        return f"expected restart to be Restart.NO, PAUSES or LOSES, got {type(proposal.restart).__name__}"
     if not isinstance(proposal.search, SearchStep | None):
         return f"expected search to be a SearchStep or None, got {type(proposal.search).__name__}"
     known = {operator.operator for operator in observation.scalable()}

@@ -2,19 +2,18 @@
 
 from elastream.control.plan import Planned
 from elastream.control.plant import Plant
-from elastream.control.proposal import Restart
 
 
-def execute(plant: Plant, planned: Planned, restart: Restart) -> float:
-    """Gives for how many seconds the plant stands still for it.
+def execute(plant: Plant, planned: Planned) -> float:
+    """Return the seconds until the new sizes take effect.
 
-    Nothing to change: the plant is left alone, and not restarted either. Containers come first: replicas may need them.
+    If nothing changes, the plant is left alone. Containers come first: replicas may need them.
     """
     levels = tuple(decision for decision in planned.levels if decision.changes)
     if levels:
         plant.set_levels(levels)
     rescales = tuple(decision for decision in planned.decisions if decision.rescales)
-    still_s = plant.apply(rescales, restart) if rescales else 0.0
+    delay_s = plant.apply(rescales) if rescales else 0.0
     if planned.moves:
         plant.place(planned.moves)
-    return still_s
+    return delay_s

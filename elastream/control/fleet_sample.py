@@ -1,7 +1,7 @@
 """From an entry of the journal to the sample of the fleet that a record keeps."""
 
 from elastream.control.journal import JournalEntry
-from elastream.scoring.containers import FleetSample, LevelCount
+from elastream.report.scores.containers import FleetSample, LevelCount
 
 
 def fleet_sample(t_s: float, entry: JournalEntry) -> FleetSample | None:

@@ -12,12 +12,14 @@ from elastream.control.level_guards import LevelLimits, Money, Prices
 from elastream.control.replica_guards import Cooldown, LargestStep, OwnLimits, Slack, Slots
 from elastream.control.time_guards import Disruptions, DryRun, Window
 from elastream.errors import SettingError
+from elastream.field_docs import explained
 from elastream.fleet import Level
 
 Bounds = tuple[int, int]
 """The least and the most."""
 
 
+@explained
 @dataclass(frozen=True)
 class Guards:
     """Limits on what any policy may do. Every operator's own (min, max) always holds."""

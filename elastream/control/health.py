@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from elastream.control.observation import Observation, OperatorObservation, ReplicaObservation
-from elastream.scoring.congestion import HealthSample
+from elastream.report.scores.congestion import HealthSample
 
 MIN_HEALTH = 0.9
 

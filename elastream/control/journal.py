@@ -1,7 +1,7 @@
 """The journal: what was seen, wanted and decided in every interval, kept in the run's base directory.
 
-A policy may look far more often than every `td_s`. Of looks at which nothing changed one per `td_s` is kept whole; the others
-are in the next entry in short, so that what came in and how late it left is known of all the time. An entry is
+A policy that has its own pace may look many times a second. Of looks at which nothing changed one in five seconds is kept whole; the
+others are in the next entry in short, so that what came in and how late it left is known of all the time. An entry is
 JSON; entries are kept in sealed files of a bounded size, the newest of which is written anew each time.
 """
 
@@ -61,7 +61,11 @@ class JournalEntry:
     looks: tuple[Look, ...] = ()
     """Those since the entry before, at which nothing changed and of which no entry was kept."""
     td_s: float = 0.0
-    """How often the run decides, even if its policy looks more often; 0: not known."""
+    """Seconds between two decisions; 0: not known."""
+    own_pace: bool = False
+    """True: `td_s` is the policy's own pace, and not the user's."""
+    paused: bool = False
+    """True: the plant served nothing until the new sizes took effect."""
 
     @property
     def all_looks(self) -> tuple[Look, ...]:
@@ -91,8 +95,11 @@ class JournalEntry:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> JournalEntry:
         proposal = document["proposal"]
+        # Until 0.2 a proposal said whether the policy's system restarts: true, or how.
+        restarts = proposal is not None and proposal.get("restart", "no") not in ("no", False)
         return cls(
             **{
+                "paused": restarts,
                 **document,
                 "observation": Observation.from_json(document["observation"]),
                 "proposal": Proposal.from_json(proposal) if proposal else None,
@@ -136,8 +143,7 @@ class Journal:
         if entry.is_quiet and 0.0 <= since_s < self._quiet_s:
             self._looks = shortened([*self._looks, Look.of(entry.observation)], MOST_LOOKS)
             return
-        td_s = max(entry.td_s, self._quiet_s)
-        entry, self._looks = replace(entry, looks=tuple(self._looks), td_s=td_s), []
+        entry, self._looks = replace(entry, looks=tuple(self._looks)), []
         self._kept_s = entry.observation.ended_s
         text = json.dumps(entry.to_json(), separators=(",", ":"))
         self._entries.append(text)

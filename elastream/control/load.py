@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from elastream.control.observation import Observation, OperatorObservation
-from elastream.scoring.balance import LevelSample, LoadSample, level_sample, load_balance, load_ratio
+from elastream.report.scores.balance import LevelSample, LoadSample, level_sample, load_balance, load_ratio
 
 
 @dataclass(frozen=True)

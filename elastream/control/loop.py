@@ -7,58 +7,51 @@ from elastream.control.analyze import PATIENCE_S, Analysis, Analyst
 from elastream.control.execute import execute
 from elastream.control.guard import History
 from elastream.control.guards import Guards
+from elastream.control.interval import has_own_pace, interval_of
 from elastream.control.journal import Journal, JournalEntry
+from elastream.control.listeners import Listeners
 from elastream.control.monitor import Monitor
 from elastream.control.observation import Observation
 from elastream.control.plan import Planned, plan
 from elastream.control.plant import Plant
-from elastream.control.proposal import Policy
+from elastream.control.policy import Policy
 from elastream.control.way import too_short
-from elastream.errors import SettingError
 
 log = logging.getLogger("elastream.control")
 
 
-def checked_td(td_s: float) -> float:
-    if not 0 < td_s < float("inf"):
-        raise SettingError(f"td_s must be more than 0, got {td_s:g}")
-    return td_s
-
-
-def interval_of(policy: Policy | None, td_s: float) -> float:
-    """How long an interval is: `td_s`, or less when the policy has an `every_s`, how often it must be asked."""
-    every_s: float = getattr(policy, "every_s", td_s)
-    return min(checked_td(td_s), checked_td(every_s))
-
-
 class ControlLoop:
-    """Keeps one plant at the size that one policy wants, within the guards."""
+    """Keeps one plant at the size that one policy wants, within the guards.
+
+    `td_s` is the user's interval; None: the policy's own pace, or the default (`control/interval.py`).
+    """
 
     def __init__(
         self,
         plant: Plant,
         policy: Policy,
         *,
-        td_s: float,
+        td_s: float | None = None,
         guards: Guards,
         journal: Journal | None = None,
         clock: Callable[[], float],
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self._plant = plant
+        self._plant = policy.wrap(plant)
         self._policy = policy
         self._guards = guards
         self._journal = journal
         self._clock = clock
-        self._monitor = Monitor(plant, checked_td(td_s))
-        self._td_s = td_s
+        self._td_s = interval_of(policy, td_s)
+        self._own_pace = has_own_pace(policy, td_s)
+        self._monitor = Monitor(self._plant, self._td_s)
         self._warned = False
-        self._analyst = Analyst(policy, td_s, patience_s)
+        self._analyst = Analyst(policy, self._td_s, patience_s)
         self._seen: Observation | None = None
         self._ended_s = 0.0
         self._number = journal.last if journal else -1
         self._history = History()
-        self.on_decision: list[Callable[[JournalEntry], object]] = []
+        self.on_decision: Listeners[JournalEntry] = Listeners("decisions", log)
 
     @property
     def policy(self) -> str:
@@ -81,15 +74,15 @@ class ControlLoop:
         return self._conclude(self._seen, analysis)
 
     def _conclude(self, observation: Observation, analysis: Analysis) -> JournalEntry:
-        planned = Planned()
+        planned, delay_s = Planned(), 0.0
         if analysis.proposal is None:
             log.warning("%s; the sizes stay", analysis.error)
         else:
             planned = plan(observation, analysis.proposal, self._guards, self._history)
-            still_s = execute(self._plant, planned, analysis.proposal.restart)
+            delay_s = execute(self._plant, planned)
             self._history.add(observation.ended_s, planned.changed)
-            if still_s:
-                self._monitor.begin_again(self._clock() + still_s)
+            if delay_s:
+                self._monitor.begin_again(self._clock() + delay_s)
         self._number += 1
         thought_ms = round((self._clock() - self._ended_s) * 1e3, 3)
         entry = JournalEntry(
@@ -105,18 +98,16 @@ class ControlLoop:
             self._warning(observation),
             planned.levels,
             td_s=self._td_s,
+            own_pace=self._own_pace,
+            paused=delay_s > 0,
         )
         self._write(entry)
-        try:
-            for listener in self.on_decision:
-                listener(entry)
-        except Exception:
-            log.exception("a listener to decisions raised; the stream goes on")
+        self.on_decision.tell(entry)
         return entry
 
     def _warning(self, observation: Observation) -> str | None:
-        """Once."""
-        warning = None if self._warned else too_short(self._td_s, observation)
+        """Once, and only about an interval that the user can change: a policy knows why its own pace is what it is."""
+        warning = None if self._warned or self._own_pace else too_short(self._td_s, observation)
         if warning is not None:
             self._warned = True
             log.warning("%s", warning)

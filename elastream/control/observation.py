@@ -91,6 +91,8 @@ class OperatorObservation:
     """Tuples in front of a replica that count as a full queue: its bound, or what it serves in a second; 0: not known."""
     by_key: bool = False
     """Keys tell which replica a tuple goes to; what waits of a key moves with it when replicas change."""
+    late: int = 0
+    """Of those dropped, older than `t_out_s` or than the watermark."""
     lag: dict[str, int] = field(default_factory=dict)
     """For a source in parts, such as a topic's partitions: tuples that were there, not read, at the end of the tick before."""
 
@@ -121,6 +123,8 @@ class Observation:
     """Seats, hosts and executors at its end, as far as there is a fleet."""
     latencies: dict[int, int] = field(default_factory=dict)
     """Tuples that finished, by bucket of their latency as in `scoring.latency`; empty where that is not known."""
+    failed: int = 0
+    """Of the dropped, those that went to the dead letters."""
 
     @property
     def input(self) -> int:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from elastream.control.observation import Observation
-from elastream.control.proposal import Decision, LevelDecision, Move, Restart
+from elastream.control.proposal import Decision, LevelDecision, Move
 
 
 class Plant(Protocol):
@@ -13,11 +13,22 @@ class Plant(Protocol):
         """Everything since the last time this was asked."""
         ...
 
-    def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:
-        """Bring these operators to the sizes decided, from the next tick on, or by a restart as other systems have it.
+    def apply(self, decisions: tuple[Decision, ...]) -> float:
+        """Bring these operators to the sizes decided, from the next tick on.
 
-        Gives for how many seconds from now on, by its clock, it stands still. The next interval begins after that.
+        Returns the seconds, by its clock, until they take effect. The next interval begins after that.
         """
+        ...
+
+    def pause(self, seconds: float) -> float:
+        """Serve nothing for a while. Works under way are finished; tuples that wait stay.
+
+        Returns the seconds that are left of it by the plant's clock: none in a simulation, whose clock has gone on.
+        """
+        ...
+
+    def discard(self) -> None:
+        """Drop all tuples that wait, and count them."""
         ...
 
     def place(self, moves: tuple[Move, ...]) -> None:

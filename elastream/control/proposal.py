@@ -1,12 +1,10 @@
-"""A policy's part: an observation enters, a proposal leaves. No clock, no I/O, no Spark."""
+"""Proposals of policies, and the decisions that guards make of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
-from elastream.control.observation import Observation
 from elastream.control.search_step import SearchStep
 from elastream.fleet import Level
 
@@ -20,16 +18,6 @@ class Want:
     reason: str
     need: float | None = None
     """The number before it was rounded up to whole replicas, where the policy knows one."""
-
-
-class Restart(StrEnum):
-    """Whether the policy's system can only change its size by a restart."""
-
-    NO = "no"
-    PAUSES = "pauses"
-    """Everything stands still for a while; nothing is lost."""
-    LOSES = "loses"
-    """Everything stands still for a while, and what is queued is lost."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +44,6 @@ class Proposal:
     """What a policy wants. Operators it does not name stay as they are."""
 
     wants: tuple[Want, ...] = ()
-    restart: Restart = Restart.NO
     homes: tuple[Home, ...] = ()
     """Replicas that shall live in a certain host. Those it does not name live where the plant puts them."""
     search: SearchStep | None = None
@@ -71,7 +58,6 @@ class Proposal:
     def to_json(self) -> dict[str, Any]:
         return {
             "wants": [vars(want) for want in self.wants],
-            "restart": self.restart.value,
             "homes": [vars(home) for home in self.homes],
             "levels": [vars(want) | {"level": want.level.value} for want in self.levels],
             "alerts": list(self.alerts),
@@ -80,30 +66,11 @@ class Proposal:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Proposal:
-        wants, restart = tuple(Want(**want) for want in document["wants"]), document["restart"]
-        # Journals of 0.1 knew one kind of restart.
-        known = {True: Restart.LOSES, False: Restart.NO}.get(restart) if isinstance(restart, bool) else None
+        wants = tuple(Want(**want) for want in document["wants"])
         homes = tuple(Home(**home) for home in document.get("homes", ()))
         levels = tuple(LevelWant(**want | {"level": Level(want["level"])}) for want in document.get("levels", ()))
         search = SearchStep.from_json(document["search"]) if "search" in document else None
-        return cls(wants, known or Restart(restart), homes, search, levels, tuple(document.get("alerts", ())))
-
-
-class Policy(Protocol):
-    """Proposes sizes. The same observations in the same order must give the same proposals.
-
-    One that cannot wait for the end of an interval of `td_s` has an `every_s` too: it is asked at least so often.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def start(self) -> int | None:
-        """How many replicas operators of a new run begin with; None: as the topology says."""
-        ...
-
-    def propose(self, observation: Observation) -> Proposal: ...
+        return cls(wants, homes, search, levels, tuple(document.get("alerts", ())))
 
 
 @dataclass(frozen=True)

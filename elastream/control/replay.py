@@ -7,7 +7,7 @@ from elastream.control.analyze import analyze
 from elastream.control.guard import History
 from elastream.control.journal import JournalEntry
 from elastream.control.plan import plan
-from elastream.control.proposal import Policy
+from elastream.control.policy import Policy
 
 
 @dataclass(frozen=True)

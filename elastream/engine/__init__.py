@@ -4,24 +4,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from elastream.engine.edges.spark_handle import Handle
+    from elastream.connectors.query.spark_handle import Handle
+    from elastream.engine.handle import RunListener
     from elastream.engine.spark.session import TICK_SETTINGS, session
     from elastream.engine.start import run
     from elastream.engine.worker.delivery import Delivery
 
-__all__ = ["TICK_SETTINGS", "Delivery", "Handle", "run", "session"]
+__all__ = ["TICK_SETTINGS", "Delivery", "Handle", "RunListener", "run", "session"]
 
 _FOUND_IN = {
-    "Delivery": "worker.delivery",
-    "Handle": "edges.spark_handle",
-    "TICK_SETTINGS": "spark.session",
-    "run": "start",
-    "session": "spark.session",
+    "Delivery": "elastream.engine.worker.delivery",
+    "Handle": "elastream.connectors.query.spark_handle",
+    "RunListener": "elastream.engine.handle",
+    "TICK_SETTINGS": "elastream.engine.spark.session",
+    "run": "elastream.engine.start",
+    "session": "elastream.engine.spark.session",
 }
 
 
 def __getattr__(name: str) -> Any:
     """PySpark is imported when it is first needed: the tick and the worker run without it."""
     if name in _FOUND_IN:
-        return getattr(import_module(f"elastream.engine.{_FOUND_IN[name]}"), name)
+        return getattr(import_module(_FOUND_IN[name]), name)
     raise AttributeError(f"module 'elastream.engine' has no attribute {name!r}")

@@ -1,14 +1,15 @@
 """From a graph, a base and hosts to a run: the parts are made and put together here, and nowhere else."""
 
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from elastream import rules
-from elastream.control import ControlLoop, Guards, Journal, Policy, checked_td, interval_of
+from elastream.control import DEFAULT_TD_S, ControlLoop, Guards, Journal, Policy, checked_td, interval_of
 from elastream.engine.clock import Clock, SteadyClock
-from elastream.engine.handle import Run
+from elastream.engine.handle import Run, RunHandle, RunListener
 from elastream.engine.hosts.link import HostLink
 from elastream.engine.measure.observer import RunObserver
 from elastream.engine.measure.plant import EnginePlant
@@ -19,22 +20,27 @@ from elastream.engine.tick.life import RunLife
 from elastream.engine.tick.loop import TickLoop
 from elastream.engine.tick.opening import first_entry
 from elastream.engine.tick.planner import Planner
-from elastream.engine.tick.ports import Edges
+from elastream.engine.tick.ports import Edges, Tick
+from elastream.engine.tick.resumed import in_words
 from elastream.engine.tick.run_base import RunBase
 from elastream.engine.tick.turns import Turns
 from elastream.engine.worker.base_id import base_id
 from elastream.engine.worker.program import Program
 from elastream.errors import SettingError
 from elastream.fleet.machines import Machines
+from elastream.lanes.lease import Machine
 from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
-from elastream.policies import make_policy, with_targets
+from elastream.policies import check_policy, make_policy, with_targets
 from elastream.policies.model_library import remember
 from elastream.settings import Settings
 from elastream.state.columns import KeyedColumns
 from elastream.topology import Graph
 from elastream.topology.check import check_engine_groupings
 from elastream.workload.replay import Replay
+
+H = TypeVar("H", bound=RunHandle)
+log = logging.getLogger("elastream.run")
 
 STOP_S = 4.0
 """How long the tick's thread may take to end when a run could not be started."""
@@ -46,7 +52,8 @@ class Plan:
 
     settings: Settings = field(default_factory=Settings)
     policy: str | Policy | None = None
-    td_s: float = 5.0
+    td_s: float | None = None
+    """Seconds between two decisions; None: the policy's own pace, else the default."""
     guards: Guards = field(default_factory=Guards)
     benchmark_s: float = 2.0
     discard: tuple[str, ...] = ()
@@ -55,9 +62,12 @@ class Plan:
     latency_ms: float | None = None
     """Targets of the user, for policies that take them."""
     per_second: float | None = None
+    listeners: Iterable[RunListener | Callable[[Tick], object]] = ()
+    """Called from the first tick on."""
 
     def __post_init__(self) -> None:
         checked_td(self.td_s)
+        check_policy(self.policy)
         if not isinstance(self.policy, str) and (self.latency_ms, self.per_second) != (None, None):
             got = "none" if self.policy is None else f"{type(self.policy).__name__}, an object: give it its targets"
             raise SettingError(
@@ -70,7 +80,7 @@ class Plan:
         chosen = self.policy
         if isinstance(chosen, str):
             chosen = make_policy(with_targets(chosen, latency_ms=self.latency_ms, per_second=self.per_second))
-        if chosen is not None and hasattr(chosen, "foresee"):
+        if chosen is not None:
             # Only what is replayed can be foreseen.
             chosen.foresee(tuple(s.source.arrivals for s in graph.sources if isinstance(s.source, Replay)))
         return chosen
@@ -105,21 +115,33 @@ class Connected(Protocol):
     def lag(self) -> dict[str, dict[str, int]]: ...
 
 
+def _in_thread(tick: Callable[[], None]) -> None:
+    threading.Thread(target=tick, name="elastream-ticks", daemon=True).start()
+
+
 def assemble(
     graph: Graph,
     store: Store,
     plan: Plan,
     hosts: HostLink,
     start_hosts: Callable[[Program], object],
+    handle_of: Callable[[Run], H],
     *,
     machines: Machines,
     slots: Callable[[], int],
     connect: Callable[[Parts], Connected] | None = None,
     clock: Clock | None = None,
-) -> Run:
-    """Take the base, connect the edges, start the hosts and the tick's thread."""
+    machine: Machine | None = None,
+    identity: str | None = None,
+    launch: Callable[[Callable[[], None]], object] | None = None,
+) -> H:
+    """Take the base, connect the edges, start the hosts, attach the listeners and start the tick's thread.
+
+    A simulation has its own `clock`, `machine`, `identity` (32 hexadecimal digits that no other driver has) and `launch`, which
+    runs the tick.
+    """
     settings, clock = plan.settings, clock or SteadyClock()
-    base = RunBase(store)
+    base = RunBase(store, clock, machine, identity)
     try:
         check_engine_groupings(graph)
         policy = plan.chosen_policy(graph)
@@ -128,13 +150,18 @@ def assemble(
             opening = first_entry(
                 graph, base.state, plan.discard, str(store), policy.start if policy else None, clock.wall_s()
             )
+            name = base_id(store, identity)
     except BaseException:
         hosts.close()
         raise
+    failed_before = {name: counts.failed for name, counts in base.state.totals.items()}
+    resumed = in_words(graph, base.state, str(store))
+    if resumed:
+        log.warning("%s", resumed)
     try:
         states = base.state.states | opening.states
         columns = {name: KeyedColumns.decode(text).state.names for name, text in states.items()}
-        program = Program(graph, settings, store.uri, base_id(store), columns, appends=store.appends)
+        program = Program(graph, settings, store.uri, name, columns, appends=store.appends)
         estimates = Estimates(base.state.estimates)
         loads = LaneLoads(graph, base.state, estimates, td_s, settings.q_size)
         planner = Planner(graph, settings, base.state, estimates, loads)
@@ -143,6 +170,8 @@ def assemble(
         def scene() -> Scene:
             waits: dict[str, bool] = {operator.name: not planner.computes(operator.name) for operator in graph.served}
             unread = planner.replays.unread(clock.wall_s())
+            # Any thread may be here while the tick's adds and removes hosts: a copy is made in one step, a loop is not.
+            hosts_now = dict(planner.roster.hosts)
             return Scene(
                 base.state,
                 estimates.service_s,
@@ -152,7 +181,7 @@ def assemble(
                 connected.lag() if connected else {},
                 {
                     host: HostScene(f"{seats.machine}/{seats.executor}", seats.usage)
-                    for host, seats in planner.roster.hosts.items()
+                    for host, seats in hosts_now.items()
                 },
                 planner.roster.home,
                 lambda service_s: rules.full_queue(settings.q_size, service_s),
@@ -193,20 +222,25 @@ def assemble(
         observer.redirections = lambda: turns.redirector.records
         if policy is not None:
             observer.control = ControlLoop(
-                EnginePlant(
-                    observer, life.resize, turns.mover.place, turns.stand_still, settings.restart_s, turns.fleet
-                ),
+                EnginePlant(observer, life.resize, turns.mover.place, turns.pause, turns.discard, turns.fleet),
                 policy,
-                td_s=td_s,
+                td_s=plan.td_s,
                 guards=plan.guards,
-                journal=Journal(store, quiet_s=plan.td_s if td_s < plan.td_s else 0.0),
+                journal=Journal(store, quiet_s=DEFAULT_TD_S if plan.td_s is None and td_s < DEFAULT_TD_S else 0.0),
                 clock=clock.wall_s,
             )
             keep_models = remember(policy, graph.name, [store.uri, *([plan.models] if plan.models else [])])
             if keep_models is not None:
                 observer.control.on_decision.append(keep_models)
+        made = Run(
+            graph, store, settings, td_s, base, life, turns, planner, observer, hosts, failed_before, resumed, connected
+        )
+        handle = handle_of(made)
         start_hosts(program)
-        threading.Thread(target=loop.run, name="elastream-ticks", daemon=True).start()
+        with life.not_begun():
+            for listener in plan.listeners:
+                handle.listen(listener)
+        (launch or _in_thread)(loop.run)
         if connected is not None:
             try:
                 connected.start(life)
@@ -218,4 +252,4 @@ def assemble(
         hosts.close()
         base.close()
         raise
-    return Run(graph, store, settings, td_s, base, life, turns, planner, observer, hosts, connected)
+    return handle

@@ -13,6 +13,10 @@ class Clock(Protocol):
         """Seconds since 1970: for due times, which tuples carry between machines."""
         ...
 
+    def cpu_s(self) -> float:
+        """CPU time that this thread has used."""
+        ...
+
     def sleep(self, seconds: float) -> None: ...
 
 
@@ -27,6 +31,9 @@ class SteadyClock:
 
     def wall_s(self) -> float:
         return time.monotonic() + self._offset_s
+
+    def cpu_s(self) -> float:
+        return time.thread_time()
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -44,6 +51,10 @@ class VirtualClock:
 
     def wall_s(self) -> float:
         return self._began_s + self._now
+
+    def cpu_s(self) -> float:
+        """Nothing takes time."""
+        return 0.0
 
     def sleep(self, seconds: float) -> None:
         # Less is lost beside the seconds since 1970, and time would stand still.

@@ -9,6 +9,8 @@ from typing import Any, Self
 import pyarrow as pa
 
 from elastream.control import JournalEntry, Observation, StateMoved
+from elastream.control.listeners import Listeners
+from elastream.engine.handle_html import run_html
 from elastream.engine.hosts.link import HostLink
 from elastream.engine.letters import read_letters
 from elastream.engine.measure.observer import RunObserver
@@ -51,6 +53,10 @@ class Run:
     planner: Planner
     observer: RunObserver
     hosts: HostLink
+    failed_before: dict[str, int]
+    """Per operator, the tuples that it had failed on when the run began."""
+    resumed: str
+    """How far a base was that goes on, in words; empty when it is new."""
     connected: Any = None
     """The edges, where there are any."""
     at_close: list[Callable[[], object]] = field(default_factory=list)
@@ -72,12 +78,29 @@ class Overdue:
         return f"{self.operator}, replica {numbers}: {tuples} for {self.seconds:.0f} s"
 
 
+class RunListener:
+    """Callbacks of a run, for `run(..., listeners=...)`. Override those you need; errors are logged and stop nothing."""
+
+    def on_start(self, handle: "RunHandle") -> None:
+        """Called before the first tick, in the thread that starts the run. An error here is raised by `run`."""
+
+    def on_tick(self, tick: Tick) -> None:
+        """Called after every committed tick, in the tick's thread: be quick."""
+
+    def on_decision(self, entry: JournalEntry) -> None:
+        """Called after every interval of the control loop, in the tick's thread: be quick."""
+
+    def on_end(self, handle: "RunHandle") -> None:
+        """Called once when the run is over and no tick comes any more, in the thread that stops it."""
+
+
 class RunHandle:
     """A run in progress. Leaving a `with` block stops it."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._closed = False
+        self._ends: Listeners[RunHandle] = Listeners("ends", log)
         self.graph = run.graph
         self.base = run.store.uri
         self.store = run.store
@@ -140,6 +163,23 @@ class RunHandle:
         """The last `seconds`."""
         return self._run.observer.over(seconds)
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """The first failure of every operator and kind of error in this run: the error, its line of code and the tuple."""
+        return tuple(self._run.turns.failures.words)
+
+    @property
+    def new_dead_letters(self) -> dict[str, int]:
+        """Per operator that failed on tuples in this run, how many; `dead_letters` has them."""
+        before = self._run.failed_before
+        failed = {name: counts.failed - before.get(name, 0) for name, counts in list(self.ledger.totals.items())}
+        return {name: count for name, count in failed.items() if count}
+
+    @property
+    def resumed(self) -> str:
+        """How far the base was when the run began, in words; empty when it was new."""
+        return self._run.resumed
+
     def unread(self, wall_s: float) -> dict[str, int]:
         """Per replay, the tuples that are due at this time and not read yet. For listeners to ticks."""
         return self._run.planner.replays.unread(wall_s)
@@ -168,6 +208,16 @@ class RunHandle:
         """Call this after every interval of the control loop, in the tick's thread: be quick."""
         if self._run.observer.control is not None:
             self._run.observer.control.on_decision.append(listener)
+
+    def listen(self, listener: "RunListener | Callable[[Tick], object]") -> None:
+        """Subscribe a listener to all that it listens to."""
+        if isinstance(listener, RunListener):
+            listener.on_start(self)
+            self.subscribe(listener.on_tick)
+            self.on_decision(listener.on_decision)
+            self._ends.append(listener.on_end)
+        else:
+            self.subscribe(listener)
 
     # -- changing
 
@@ -208,9 +258,14 @@ class RunHandle:
             if name not in self.graph or self.graph[name] not in self.graph.served:
                 names = ", ".join(o.name for o in self.graph.served)
                 raise SettingError(f"discard: no operator {name!r} with lanes of its own; there are {names}")
-        self._run.life.call(lambda: self._run.planner.hold(operators))
+        self._run.life.ask(lambda: self._run.planner.hold(operators))
 
     # -- the beginning and the end
+
+    @property
+    def stage(self) -> str:
+        """How far the start is, in words, until the stream flows."""
+        return self._run.life.stage if self._run.life.phase is Phase.STARTING else ""
 
     def await_begin(self, timeout_s: float | None = None) -> bool:
         """Wait until hosts are there and the stream flows; False when the time ran out first, or the run is over."""
@@ -237,6 +292,7 @@ class RunHandle:
         ended = life.wait(STOP_S)
         self._closed = True
         failure = self._failure()
+        self._ends.tell(self)
         # Spark may hang or be gone: the base is let go all the same.
         if self._run.connected is not None:
             within(CLOSE_S, self._run.connected.close)
@@ -289,10 +345,22 @@ class RunHandle:
             outputs = [o.name for o in self.graph.operators if o.kind is Kind.OUTPUT]
             raise SettingError(f"output {name!r}: not an output of {self.graph.name!r}; there are {outputs or 'none'}")
 
+    def _repr_html_(self) -> str:
+        failure = self._failure()
+        condition = f"failed: {failure}" if failure else (self.stage or "running") if self.active else "over"
+        seen, letters = self.observe(5.0), self.new_dead_letters
+        return run_html(self.graph.name, self.policy, str(self.store), condition, seen, letters)
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        try:
+            self.stop()
+        except ElastreamError as failure:
+            if error is None or isinstance(error, Exception):
+                raise
+            # Ctrl-C reaches Spark, too: whoever stops the program must not see a failure of the run instead.
+            log.warning("the run ended while the program was being stopped: %s", failure)

@@ -1,17 +1,20 @@
 """Dead letters from outside a run: read them, take them away, or send their tuples again."""
 
+from typing import Any, NamedTuple
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from elastream.engine.clock import SteadyClock
 from elastream.engine.tick.run_base import RunBase
 from elastream.engine.worker.dead_letters import DEAD_LETTERS, tuple_of
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.entries import Entry
 from elastream.lanes.ledger import LedgerReader
-from elastream.lanes.readers import OutputReader, acknowledge, read_backlog
+from elastream.lanes.readers import Backlog, OutputReader, acknowledge, known_readers, read_backlog
 from elastream.lanes.runs import Runs, packed
 from elastream.lanes.segment_files import SegmentWriter
-from elastream.lanes.segments import LaneId, encode_schema, schema_id
+from elastream.lanes.segments import LaneId, WrittenFor, encode_schema, schema_id
 from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
 from elastream.routing.key_groups import groups_of
@@ -23,7 +26,7 @@ READER = "letters"
 
 def read_letters(store: Store, *, remove: bool = False) -> pa.Table:
     """All letters that wait, the oldest first. With `remove` the driver takes them away, the next one if none runs now."""
-    backlog = OutputReader(store).backlog(DEAD_LETTERS)
+    backlog = _not_taken(store)
     table = read_backlog(store, backlog)
     if remove and backlog.slices:
         acknowledge(store, DEAD_LETTERS, READER, backlog.stop)
@@ -38,7 +41,7 @@ def expired_letters(store: Store) -> int:
 
 def drain_letters(store: Store, path: str) -> int:
     """Write all letters to a Parquet file, then have them taken away; says how many. What comes meanwhile stays."""
-    backlog = OutputReader(store).backlog(DEAD_LETTERS)
+    backlog = _not_taken(store)
     table = read_backlog(store, backlog)
     pq.write_table(table, path)
     if backlog.slices:
@@ -46,12 +49,28 @@ def drain_letters(store: Store, path: str) -> int:
     return int(table.num_rows)
 
 
-def retry_letters(store: Store) -> tuple[int, int]:
-    """Put the tuples of letters back into the lanes they came from: how many were, and how many letters stay.
+def _not_taken(store: Store) -> Backlog:
+    """Letters that wait and were not taken away: those go when a driver has the base."""
+    taken = (reader.position for reader in known_readers(store, DEAD_LETTERS) if reader.name == READER)
+    return OutputReader(store).backlog(DEAD_LETTERS).since(next(taken, 0))
 
-    For a base that no driver has. A letter stays when its operator has no lanes any more, or takes other columns now.
+
+class Retried(NamedTuple):
+    """How many tuples were put back, and how many letters stay."""
+
+    tuples: int
+    stay: int
+    timers: int
+    """Letters of timers, among those that stay."""
+
+
+def retry_letters(store: Store) -> Retried:
+    """Put the tuples of letters back into the lanes they came from.
+
+    For a base that no driver has. A letter stays when its operator has no lanes any more, or takes other columns now. So does
+    that of a timer: it has no tuple, only a key.
     """
-    base = RunBase(store)
+    base = RunBase(store, SteadyClock())
     with base.opening():
         pass
     try:
@@ -60,15 +79,19 @@ def retry_letters(store: Store) -> tuple[int, int]:
         base.close()
 
 
-def _retry(base: RunBase, state: LedgerState) -> tuple[int, int]:
+def _retry(base: RunBase, state: LedgerState) -> Retried:
     table = read_letters(base.store)
-    again: dict[LaneId, list[pa.RecordBatch]] = {}
-    groups: dict[LaneId, Runs] = {}
+    again: dict[WrittenFor, list[pa.RecordBatch]] = {}
+    groups: dict[WrittenFor, Runs] = {}
     counts: dict[str, OperatorCounts] = {}
     stay: list[int] = []
+    timers = 0
     for number, letter in enumerate(table.to_pylist()):
         lane, data = LaneId(letter["operator"], letter["replica"]), letter.get("tuple")
         batch = tuple_of(data) if data is not None else None
+        if batch is not None and _is_timer(state, letter, batch):
+            timers += 1
+            batch = None
         if batch is not None:
             lane, runs = _owner(state, lane, batch)
         if batch is None or lane not in state.lanes or schema_id(batch.schema) not in _schemas_of(state, lane.operator):
@@ -88,14 +111,22 @@ def _retry(base: RunBase, state: LedgerState) -> tuple[int, int]:
         entry = Entry(
             state.entry + 1,
             state.at_s,
-            [(DEAD_LETTERS, 0, table.num_rows)],
+            [(DEAD_LETTERS, 0, len(state.queue(LaneId(DEAD_LETTERS, 0))))],
             written.appended,
             counts,
             schemas={schema_id(table.schema): encode_schema(table.schema)},
         )
         state.apply(entry)
         base.write(entry)
-    return table.num_rows - len(stay), len(stay)
+    return Retried(table.num_rows - len(stay), len(stay), timers)
+
+
+def _is_timer(state: LedgerState, letter: dict[str, Any], batch: pa.RecordBatch) -> bool:
+    """True for the letter of a timer. Earlier versions did not say so, but such a letter has the columns of a key only."""
+    if letter.get("timer") is not None:
+        return bool(letter["timer"])
+    columns = state.states.get(letter["operator"])
+    return columns is not None and KeyedColumns.decode(columns).key.names == batch.schema.names[:-1]
 
 
 def _owner(state: LedgerState, lane: LaneId, batch: pa.RecordBatch) -> tuple[LaneId, Runs]:

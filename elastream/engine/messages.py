@@ -14,7 +14,7 @@ from elastream.lanes.entries import GroupWhole, StateChange
 from elastream.lanes.segments import Appended, SchemaId, Slice
 from elastream.lanes.state_log import Change
 
-VERSION = 7
+VERSION = 8
 """Both sides are of one installation, but a cluster may have an old one on some machine."""
 
 
@@ -185,6 +185,10 @@ class LaneReceipt(msgspec.Struct, array_like=True, gc=False):
     """When a key of the lane is to be woken next, by the clock and by the watermark; None when that was not looked at."""
     hot: list[tuple[int, int]] = []
     """Keys that were much of what was served, where keys may be split: their hash, and how many tuples."""
+    events: dict[tuple[str, str], float] = {}
+    """Per time column that begins at this operator and origin of the rows that left, when the newest of them happened."""
+    origin: str = ""
+    """Of a source: itself and the part of it from which the rows are."""
 
 
 class SourceReceipt(NamedTuple):
@@ -209,6 +213,17 @@ class Problem(NamedTuple):
 
     kind: str
     message: str
+
+
+class FailureNote(NamedTuple):
+    """One tuple of several that an operator failed on in the same way."""
+
+    operator: str
+    lane: int
+    error: str
+    """The type, the message and the line of the user's code."""
+    row: str
+    """As JSON."""
 
 
 class GroupFacts(NamedTuple):
@@ -236,6 +251,8 @@ class Receipt(msgspec.Struct, array_like=True, gc=False):
     changes: list[StateChange] = []
     wholes: list[GroupWhole] = []
     facts: list[GroupFacts] = []
+    failures: list[FailureNote] = []
+    """The first tuple set aside of each operator and kind of error."""
 
     @property
     def head(self) -> str:
@@ -280,7 +297,6 @@ ToDriver = Ready | Receipts | Usage
 encode = msgspec.msgpack.Encoder().encode
 decode_to_host = msgspec.msgpack.Decoder(ToHost).decode
 decode_receipt = msgspec.msgpack.Decoder(Receipt).decode
-decode_work = msgspec.msgpack.Decoder(LaneWork).decode
 _decode_to_driver = msgspec.msgpack.Decoder(ToDriver).decode
 
 
@@ -299,7 +315,8 @@ _KINDS = {
 
 
 def problem_of(error: ElastreamError) -> Problem:
-    return Problem(type(error).__name__, str(error))
+    # Half of a character, which a user's error may hold, cannot be sent.
+    return Problem(type(error).__name__, str(error).encode("utf-8", "backslashreplace").decode())
 
 
 def error_of(problem: Problem) -> ElastreamError:

@@ -2,19 +2,23 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pyspark.sql import SparkSession
 
+from elastream.connectors.query.connect import ConnectedEdges, has_edges
+from elastream.connectors.query.spark_handle import Handle
 from elastream.control import Guards, Policy
 from elastream.engine.assemble import Parts, Plan, assemble
-from elastream.engine.edges.connect import ConnectedEdges, has_edges
-from elastream.engine.edges.spark_handle import Handle
+from elastream.engine.before_start import check_before_start
+from elastream.engine.fresh import begin_anew
+from elastream.engine.handle import Run, RunListener
 from elastream.engine.hosts.spark_hosts import SparkHosts
 from elastream.engine.spark.executors import await_executor, capacity_of, check_executors
 from elastream.engine.spark.jars import check_jars
 from elastream.engine.spark.masters import is_local
 from elastream.engine.spark.session import check_session, chosen_master, is_submitted, session
+from elastream.engine.tick.ports import Tick
 from elastream.engine.worker.program import Program
 from elastream.errors import SettingError
 from elastream.fleet.machines import FixedMachines
@@ -22,6 +26,7 @@ from elastream.fleet.spark_fleet import SparkMachines
 from elastream.lanes import Store
 from elastream.settings import Settings
 from elastream.topology import Graph, Topology
+from elastream.user_code import refuse_run
 
 
 def run(
@@ -32,7 +37,7 @@ def run(
     master: str | None = None,
     settings: Settings | None = None,
     policy: str | Policy | None = "elastic",
-    td_s: float = 5.0,
+    td_s: float | None = None,
     guards: Guards | None = None,
     benchmark_s: float = 2.0,
     checkpoint: str | None = None,
@@ -40,24 +45,44 @@ def run(
     models: str | None = None,
     latency_ms: float | None = None,
     per_second: float | None = None,
+    listeners: Iterable[RunListener | Callable[[Tick], object]] = (),
+    fresh: bool = False,
 ) -> Handle:
     """Start a topology. `base` is the directory in which its tuples wait; the same base goes on where it was.
+
+    With `fresh` what earlier runs left in the base is deleted first; a directory that is no base is refused.
 
     Without `spark` a session is made: in this machine's processes, or on `master`. `checkpoint` is where Spark
     keeps the offsets of streaming DataFrames (default: inside a local base).
 
-    The `policy`, a name or an object, decides the replicas every `td_s` seconds or as often as it asks to, within the
-    `guards`; before the stream flows, its operators are timed for `benchmark_s` seconds. By default it is `elastic`, which
+    The `policy`, a name, `module:Class`, `file.py:Class` or a `Policy`, decides the replicas every `td_s` seconds, within the
+    `guards`. Without `td_s` it decides at its own pace, or every 5 s if it has none. Before the stream flows, its operators are timed for `benchmark_s` seconds. By default it is `elastic`, which
     keeps tuples within a second. With None nothing is timed, and the replicas stay until `handle.scale` is called.
     `models` is a directory in which policies that learn keep their models for other runs; the base has them, too.
     `latency_ms` is the latency that a policy shall keep, `per_second` the input rate it shall be ready for; one that has no
     such target says so.
+    `listeners` are called from the first tick on: functions of a tick, or objects of `RunListener`.
     """
+    refuse_run()
     plan = Plan(
-        settings or Settings(), policy, td_s, guards or Guards(), benchmark_s, discard, models, latency_ms, per_second
+        settings or Settings(),
+        policy,
+        td_s,
+        guards or Guards(),
+        benchmark_s,
+        discard,
+        models,
+        latency_ms,
+        per_second,
+        listeners,
     )
     graph = topology.build() if isinstance(topology, Topology) else topology
     store = _store(base, spark, master)
+    check_before_start(graph, store, plan, fresh=fresh)
+    if fresh and checkpoint is not None:
+        raise SettingError(
+            f"fresh: deletes the base and not the checkpoint {checkpoint}; delete that, and leave fresh out"
+        )
     if spark is not None:
         check_session(spark)
     elif not is_submitted():
@@ -77,17 +102,26 @@ def run(
     def connect(parts: Parts) -> ConnectedEdges:
         return ConnectedEdges(spark, parts, checkpoint, folder)
 
+    def handle_of(made: Run) -> Handle:
+        made.at_close.append(lambda: shutil.rmtree(folder, ignore_errors=True))
+        if isinstance(machines, SparkMachines):
+            made.at_close.append(machines.close)
+        return Handle(made, spark)
+
     def start_hosts(program: Program) -> None:
         check_executors(spark, program)
         hosts.start(program)
 
     try:
-        made = assemble(
+        if fresh:
+            begin_anew(store)
+        return assemble(
             graph,
             store,
             plan,
             hosts,
             start_hosts,
+            handle_of,
             machines=machines,
             slots=lambda: capacity().slots,
             connect=connect if edges else None,
@@ -95,10 +129,6 @@ def run(
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    made.at_close.append(lambda: shutil.rmtree(folder, ignore_errors=True))
-    if isinstance(machines, SparkMachines):
-        made.at_close.append(machines.close)
-    return Handle(made, spark)
 
 
 def _store(base: str | None, spark: SparkSession | None, master: str | None) -> Store:

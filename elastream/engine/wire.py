@@ -52,15 +52,49 @@ class FrameReader:
         del held[:at]
 
 
-def greet_as_driver(connection: socket.socket, secret: bytes) -> None:
-    """Raises `NotOurs` when the other side does not know the secret."""
-    mine = os.urandom(NONCE)
-    connection.sendall(mine)
-    theirs = _nonce(connection)
-    proof = _nonce(connection)
-    if not hmac.compare_digest(proof, _proof(secret, b"host", mine, theirs)):
-        raise NotOurs("wrong secret")
-    connection.sendall(_proof(secret, b"driver", mine, theirs))
+class DriverGreeting:
+    """The driver's half of a handshake and the first message after it, without a socket: bytes in, bytes out.
+
+    Before the other side has proved that it knows the secret, exactly 64 bytes are taken from it.
+    """
+
+    def __init__(self, secret: bytes, message_bytes: int) -> None:
+        """Prepare the `nonce` to be sent. `message_bytes` limits the first message."""
+        self.nonce = os.urandom(NONCE)
+        self.authenticated = False
+        self.message = b""
+        """The first message, when `complete`."""
+        self.complete = False
+        self._secret = secret
+        self._message_bytes = message_bytes
+        self._part = bytearray()
+        self._size = 2 * NONCE
+        """Bytes of the part that is being read: the nonce and the proof, then a length, then the message."""
+        self._reads_length = False
+
+    @property
+    def missing(self) -> int:
+        """How many bytes to read next, at most."""
+        return self._size - len(self._part)
+
+    def feed(self, data: bytes) -> bytes:
+        """Take at most `missing` bytes; return the answer to send. Raises `NotOurs` when the secret is wrong."""
+        self._part += data
+        if self.missing:
+            return b""
+        part, self._part = bytes(self._part), bytearray()
+        if not self.authenticated:
+            nonce, proof = part[:NONCE], part[NONCE:]
+            if not hmac.compare_digest(proof, _proof(self._secret, b"host", self.nonce, nonce)):
+                raise NotOurs("wrong secret")
+            self.authenticated, self._reads_length, self._size = True, True, _LENGTH.size
+            return _proof(self._secret, b"driver", self.nonce, nonce)
+        if self._reads_length:
+            self._reads_length, self._size = False, _checked_length(part, self._message_bytes)
+            self.complete = self._size == 0
+        else:
+            self.message, self.complete = part, True
+        return b""
 
 
 def greet_as_host(connection: socket.socket, secret: bytes) -> None:
@@ -81,9 +115,9 @@ def _nonce(connection: socket.socket) -> bytes:
     return data
 
 
-def _checked_length(head: bytes | bytearray) -> int:
+def _checked_length(head: bytes | bytearray, most: int = MOST_BYTES) -> int:
     (length,) = _LENGTH.unpack(head)
-    if length > MOST_BYTES:
+    if length > most:
         raise NotOurs(f"a message of {length} bytes")
     return int(length)
 

@@ -3,19 +3,17 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import pyarrow as pa
 
 from elastream.errors import Damaged
+from elastream.lanes.audit_states import log_problems, replay_problems, snapshot_problems
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.entries import Entry
 from elastream.lanes.ledger import Ledger, LedgerReader
-from elastream.lanes.runs import cut
 from elastream.lanes.segment_files import SegmentReader
-from elastream.lanes.segments import SchemaId, Slice, decode_schema
+from elastream.lanes.segments import Slice, decode_schema
 from elastream.lanes.state import LedgerState
-from elastream.lanes.state_log import StateLog
 from elastream.lanes.store import Store
 
 UNSERVED = "dead-letters"
@@ -29,6 +27,7 @@ class Audit:
     entered: int
     finished: int
     dropped: int
+    """Too late, found a full lane, discarded, or dead letters."""
     queued: int
     duplicates: int
     kept: int
@@ -38,10 +37,34 @@ class Audit:
     """Tuples that wait, per operator."""
     expired: int = 0
     """Dead letters that were removed unread, by the bounds on them."""
+    read: int = 0
+    """Of those that entered, the tuples that sources read; operators created the others."""
+    dead_letters: int = 0
+    """Of the dropped, those on which an operator failed."""
+
+    @property
+    def created(self) -> int:
+        """Tuples that operators made of others, beyond one for one; and dead letters that were sent again."""
+        return self.entered - self.read
+
+    def accounts(self) -> str:
+        """What came in, and what became of it."""
+        created = f" + created {self.created:,}" if self.created else ""
+        return (
+            f"read {self.read:,}{created} = finished {self.finished:,} + dropped {self.dropped - self.dead_letters:,} + "
+            f"dead letters {self.dead_letters:,} + queued {self.queued:,}"
+        )
+
+    def __str__(self) -> str:
+        problems = f"; problems: {'; '.join(self.problems)}" if self.problems else ""
+        return f"{self.accounts()}; duplicates {self.duplicates:,}{problems}"
 
 
 def audit(store: Store) -> Audit:
-    """entered = finished + dropped + queued; no slice twice; every tuple that waits, and all that is remembered, can be read."""
+    """read + created = finished + dropped + dead letters + queued; no slice twice; every tuple that waits, and all that is remembered, can be read.
+
+    What is remembered is what its changes say, by the checksums of the hosts that made them.
+    """
     ledger = Ledger(store)
     problems: list[str] = []
     entries: list[Entry] = []
@@ -64,6 +87,7 @@ def audit(store: Store) -> Audit:
         waiting[lane.operator] += len(queue)
     queued = sum(rows for operator, rows in waiting.items() if operator not in outputs)
     problems += _unreadable(store, state)
+    problems += snapshot_problems(entries, state)
     if duplicates:
         problems.append(f"{duplicates} slices are named twice")
     if totals.entered != totals.finished + totals.dropped + queued:
@@ -81,6 +105,8 @@ def audit(store: Store) -> Audit:
         tuple(problems),
         dict(waiting),
         totals.expired,
+        sum(counts.processed + counts.failed for name, counts in state.totals.items() if name in state.sources),
+        totals.failed,
     )
 
 
@@ -107,7 +133,7 @@ def _overlapping(slices: Iterable[Slice]) -> set[tuple[str, int, int]]:
 
 
 def _unreadable(store: Store, state: LedgerState) -> list[str]:
-    """Per lane and per keyed operator, the segments of which something is needed and cannot be read."""
+    """Per lane and per keyed operator, the segments of which something is needed and cannot be read, and states that are not right."""
     reading = _Reading(store, state)
     try:
         problems = [
@@ -117,29 +143,10 @@ def _unreadable(store: Store, state: LedgerState) -> list[str]:
         ]
         for operator, log in state.logs.items():
             problems += reading.problems(f"state of {operator}", log.slices())
-            problems += _not_as_told(operator, log)
+            problems += log_problems(operator, log)
+            problems += replay_problems(operator, log, reading.read)
     finally:
         reading.close()
-    return problems
-
-
-def _not_as_told(operator: str, log: StateLog) -> list[str]:
-    """What a log of states lacks, or has too much: a change between two others, keys of a group that was written whole."""
-    problems = []
-    numbers = [*(change.number for change in log.changes), log.next_number]
-    gap = next((number + 1 for number, after in pairwise(numbers) if after != number + 1), None)
-    if gap is not None:
-        problems.append(f"state of {operator}: change {gap} is not there")
-    for change in log.changes:
-        runs = sum(rows for _, rows in cut(change.slice.runs, change.slice.first, change.slice.rows))
-        if runs != change.slice.rows:
-            problems.append(
-                f"state of {operator}: change {change.number} tells the key groups of {runs} of {change.slice.rows} rows"
-            )
-    for group, whole in log.wholes.items():
-        rows = sum(piece.rows for piece in whole.slices)
-        if rows != whole.keys:
-            problems.append(f"state of {operator}: key group {group} has {rows} of {whole.keys} keys")
     return problems
 
 
@@ -156,21 +163,24 @@ class _Reading:
         for piece in slices:
             if piece.segment in found:
                 continue
-            problem = _problem_of(self._reader, piece, self._schemas)
+            problem = self._problem(piece)
             # A driver that runs may have served the tuples since: then what is gone was not needed any more.
             if problem is not None and self._newest.refresh().names(piece.segment):
                 found[piece.segment] = f"{where}: {problem}"
         return list(found.values())
 
+    def read(self, piece: Slice) -> pa.RecordBatch:
+        """The rows of a slice. Raises `Damaged`."""
+        if piece.schema not in self._schemas:
+            raise Damaged(f"{piece.segment} has schema {piece.schema}, which the ledger does not tell")
+        return self._reader.read(piece, self._schemas[piece.schema])
+
+    def _problem(self, piece: Slice) -> str | None:
+        try:
+            rows = self.read(piece).num_rows
+        except Damaged as error:
+            return str(error)
+        return None if rows == piece.rows else f"{piece.segment} has {rows} of {piece.rows} rows"
+
     def close(self) -> None:
         self._reader.close()
-
-
-def _problem_of(reader: SegmentReader, piece: Slice, schemas: dict[SchemaId, pa.Schema]) -> str | None:
-    if piece.schema not in schemas:
-        return f"{piece.segment} has schema {piece.schema}, which the ledger does not tell"
-    try:
-        rows = reader.read(piece, schemas[piece.schema]).num_rows
-    except Damaged as error:
-        return str(error)
-    return None if rows == piece.rows else f"{piece.segment} has {rows} of {piece.rows} rows"

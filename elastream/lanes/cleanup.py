@@ -1,12 +1,15 @@
 """Clean-up of segments: those whose tuples are consumed, and those that no entry ever named."""
 
+import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from elastream.lanes.segments import FOLDER
 from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
+
+log = logging.getLogger("elastream.lanes")
 
 GRACE_S = 5.0
 """A segment that nothing names stays this long, for a reader from outside that is a little behind."""
@@ -38,14 +41,24 @@ class SegmentCleanup:
         gone = {name for name in self._idle if _writer_of(name) == incarnation}
         self._idle -= gone
         self._ended = {name for name in self._ended if _writer_of(name) != incarnation}
-        self._let_go(gone)
+        self._let_go(sorted(gone))
 
-    def after_commit(self, state: LedgerState, freed: Iterable[str], ended: Iterable[str], spare_from: int) -> None:
-        """`freed`: nothing of them waits; `ended`: nothing will be added to them; `spare_from`: the edge's tasks began then."""
+    def after_commit(
+        self,
+        state: LedgerState,
+        freed: Iterable[str],
+        ended: Iterable[str],
+        spare_from: int,
+        in_use: Collection[str] = (),
+    ) -> None:
+        """`freed`: nothing of them waits; `ended`: nothing will be added to them; `spare_from`: the edge's tasks began then.
+
+        `in_use`: a host has a work that reads them, whether something of them is still needed or not.
+        """
         ended = set(ended)
         self._ended |= ended
         # A segment may be freed and named again, for its host goes on writing to it.
-        for name in {*freed, *ended}:
+        for name in sorted({*freed, *ended}):
             if state.names(name):
                 continue
             if name in self._ended or not self._is_live(name):
@@ -55,15 +68,23 @@ class SegmentCleanup:
             else:
                 self._idle.add(name)
         now = self._clock()
-        gone = []
+        gone, kept = [], []
         while self._going and self._going[0][0] <= now:
             name = self._going.popleft()[1]
-            if not state.names(name):
+            if name in in_use:
+                kept.append(name)
+            elif not state.names(name):
                 gone.append(f"{FOLDER}/{name}")
-        if gone:
-            self._store.delete(gone)
-        if now - self._swept_s >= SWEEP_S:
-            self.sweep(state, spare_from)
+        self._let_go(kept)
+        try:
+            if gone:
+                self._store.delete(gone)
+            if now - self._swept_s >= SWEEP_S:
+                self.sweep(state, spare_from)
+        except OSError as error:
+            # Nothing depends on it, and the stream need not stop.
+            log.warning("segments that nobody needs could not be removed now: %s", error)
+            self._let_go(name.removeprefix(f"{FOLDER}/") for name in gone)
 
     def sweep(self, state: LedgerState, spare_from: int) -> int:
         """Remove the segments that nothing names and nobody writes; says how many."""

@@ -13,7 +13,7 @@ class OperatorCounts(msgspec.Struct, array_like=True, gc=False):
     """Tuples that left its function."""
     failed: int = 0
     late: int = 0
-    """Dropped because they were older than `t_out_s`."""
+    """Dropped because they were older than `t_out_s`, or than the watermark of a window."""
     overflowed: int = 0
     """Dropped because their lane was full, or discarded."""
     entered: int = 0

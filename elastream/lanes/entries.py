@@ -7,6 +7,7 @@ import msgspec
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.segments import Appended, SchemaId, Slice
 from elastream.lanes.state_log import Change, Whole
+from elastream.lanes.state_sums import Sums
 
 Memory = dict[str, Any]
 """Per part of a source, which of its last records were there: see `elastream.kafka`."""
@@ -45,6 +46,8 @@ class StateChange(NamedTuple):
 
     operator: str
     slice: Slice
+    sums: Sums = b""
+    """Per run of the slice's key groups, the checksums of the group before and after; 0 inside a group that is in several slices."""
 
 
 class GroupWhole(NamedTuple):
@@ -55,6 +58,12 @@ class GroupWhole(NamedTuple):
     keys: int
     size: int
     slices: list[Slice]
+    since: int = -1
+    """As of which change: it has all changes before this number. Below 0: all before its entry (bases of 0.2)."""
+    checksum: int = 0
+    """Of what was written; 0: not recorded."""
+    before: int = 0
+    """The checksum before keys that were too old were left out."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -8,21 +8,24 @@ To refuse a second driver in time, a local base is locked, which the kernel ends
 beat: who wants the base watches for a while, by its own clock, whether the holder's heart beats.
 """
 
+import errno
 import fcntl
 import json
 import logging
 import os
 import re
 import socket
+import stat
 import time
 import uuid
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from elastream.errors import BaseInUse, BaseUnusable, Damaged
+from elastream.lanes.private_files import open_file
 from elastream.lanes.sealed import seal, unseal
 from elastream.lanes.store import Store
 
@@ -39,6 +42,32 @@ LOOK_S = 0.5
 _CLAIM = re.compile(r"(\d{8})-[0-9a-f]{32}\.claim")
 
 
+class Lock(Protocol):
+    """Held until it is closed."""
+
+    def close(self) -> None: ...
+
+
+class Machine(Protocol):
+    """The machine on which a driver runs: its processes and its locks."""
+
+    def lock(self, store: Store) -> Lock:
+        """Lock a base on a disk. Raises `BaseInUse` when another process has done so."""
+        ...
+
+    def shown(self) -> str:
+        """This process, for people."""
+        ...
+
+    def process(self) -> list[str]:
+        """This process among all that there ever were; empty when that is not known."""
+        ...
+
+    def is_alive(self, process: list[str] | None) -> bool | None:
+        """True while a process of this machine runs; None for processes elsewhere."""
+        ...
+
+
 class BaseLease:
     """Held from `acquire` to `release`."""
 
@@ -47,12 +76,16 @@ class BaseLease:
         store: Store,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
+        machine: "Machine | None" = None,
+        owner: str | None = None,
     ) -> None:
+        """`owner`: 32 hexadecimal digits that no other driver has."""
         self._store = store
+        self._machine = machine or ThisMachine()
         self._clock = clock
         self._sleep = sleep
-        self._owner = uuid.uuid4().hex
-        self._lock: _LockFile | None = None
+        self._owner = owner or uuid.uuid4().hex
+        self._lock: Lock | None = None
         self._claim = ""
         self._beats = 0
         self._beaten_s = 0.0
@@ -61,7 +94,7 @@ class BaseLease:
         """Take the base, or raise and say who has it."""
         try:
             if self._store.is_local:
-                self._lock = _LockFile(self._store)
+                self._lock = self._machine.lock(self._store)
             else:
                 self._watch_holder()
             self._leave_claim()
@@ -102,12 +135,14 @@ class BaseLease:
         if newest != self._claim:
             # Two at the same moment: both have claimed before they look, so one of them at least sees the other.
             raise BaseInUse(f"base {self._store}: another driver takes it at this moment; this one stops")
-        self._store.delete(f"{FOLDER}/{name}" for name in claims)
+        # Also those that a crash left half written. Who writes one at this moment has lost the base to us already.
+        cut_off = [name for name in self._store.unfinished(FOLDER) if name[:8] <= f"{number:08d}"]
+        self._store.delete(f"{FOLDER}/{name}" for name in [*claims, *cut_off])
 
     def _beat(self) -> None:
         self._beats += 1
         self._beaten_s = self._clock()
-        document = {"who": _shown(), "process": _process(), "beats": self._beats}
+        document = {"who": self._machine.shown(), "process": self._machine.process(), "beats": self._beats}
         self._store.write(f"{FOLDER}/{self._claim}", seal("lease", document))
 
     def _watch_holder(self) -> None:
@@ -115,7 +150,7 @@ class BaseLease:
         since, before = self._clock(), None
         while newest := self._newest():
             holder = self._read(newest)
-            alive = _is_alive(holder.get("process"))
+            alive = self._machine.is_alive(holder.get("process"))
             if not holder or alive is False:
                 return
             heard = newest, holder["beats"]
@@ -142,24 +177,46 @@ class BaseLease:
             return {}
 
 
+def refuse_if_locked(store: Store) -> None:
+    """Raise when a driver of this machine has a local base at this moment. Nothing is changed."""
+    try:
+        descriptor = os.open(store.local_path / "lock", os.O_RDONLY)
+    except OSError:
+        return
+    _lock(descriptor, store)
+    os.close(descriptor)
+
+
+def _lock(descriptor: int, store: Store) -> None:
+    """Lock a file; when another process has, close it and say who."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(descriptor, 4096, 0).decode(errors="replace").strip() or "another driver"
+        os.close(descriptor)
+        raise BaseInUse(f"base {store}: in use by {holder}; stop it, or choose another base") from None
+
+
 class _LockFile:
     """A lock on a file of the base. A forked child lets go of it, or it would hold the base when the driver is dead."""
 
     def __init__(self, store: Store) -> None:
-        path = store.local_path
+        path = store.local_path / "lock"
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            self._descriptor = os.open(path / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+            store.make_folder("")
+            # Opening it waits for nobody, should it be a pipe.
+            self._descriptor = open_file(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK)
         except OSError as error:
+            if error.errno == errno.ELOOP or path.is_symlink():
+                raise _not_ours(store, "a symbolic link") from None
             raise BaseUnusable(
                 f"base {store}: cannot be written: {error.strerror}; choose another base or mend its permissions"
             ) from None
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._descriptor, 4096, 0).decode(errors="replace").strip() or "another driver"
+        wrong = _wrong_file(os.fstat(self._descriptor))
+        if wrong:
             os.close(self._descriptor)
-            raise BaseInUse(f"base {store}: in use by {holder}; stop it, or choose another base") from None
+            raise _not_ours(store, wrong)
+        _lock(self._descriptor, store)
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, _shown().encode(), 0)
         _open_files.add(self)
@@ -167,6 +224,37 @@ class _LockFile:
     def close(self) -> None:
         _open_files.discard(self)
         os.close(self._descriptor)
+
+
+def _wrong_file(status: os.stat_result) -> str:
+    """A file that a driver would write to and that it did not make; empty when it did."""
+    if not stat.S_ISREG(status.st_mode):
+        return "no regular file"
+    if status.st_uid != os.geteuid():
+        return f"a file of user {status.st_uid}"
+    return "a file with another name besides" if status.st_nlink > 1 else ""
+
+
+def _not_ours(store: Store, given: str) -> BaseUnusable:
+    return BaseUnusable(
+        f"base {store}: 'lock' must be a regular file of user {os.geteuid()}, and is {given}; remove it, or choose another base"
+    )
+
+
+class ThisMachine:
+    """The kernel's locks and processes."""
+
+    def lock(self, store: Store) -> Lock:
+        return _LockFile(store)
+
+    def shown(self) -> str:
+        return _shown()
+
+    def process(self) -> list[str]:
+        return _process()
+
+    def is_alive(self, process: list[str] | None) -> bool | None:
+        return _is_alive(process)
 
 
 _open_files: "weakref.WeakSet[_LockFile]" = weakref.WeakSet()

@@ -10,9 +10,7 @@ log is never read: of an older log only the entries before the newer one count, 
 An object store has no files to append to: there each entry is an object, named by its epoch and number.
 """
 
-import os
 from collections.abc import Iterator
-from typing import IO
 
 import msgspec
 
@@ -33,7 +31,7 @@ from elastream.lanes.ledger_files import (
 )
 from elastream.lanes.records import MAGIC, pack
 from elastream.lanes.state import LedgerState
-from elastream.lanes.store import Store
+from elastream.lanes.store import AppendFile, Store
 
 LEAST_BYTES = 4 << 20
 """Entries of a log, before a new one is begun; more when the snapshot is larger."""
@@ -55,7 +53,7 @@ class Ledger:
         self._logs: list[Place] = []
         self._damaged: frozenset[Place] = frozenset()
         self._epoch = 0
-        self._file: IO[bytes] | None = None
+        self._file: AppendFile | None = None
         self._size = 0
         self._entries_since = 0
         self._bytes_since = 0
@@ -113,13 +111,11 @@ class Ledger:
         if self._file is None:
             raise ValueError(f"ledger of {self._store}: its log was closed")
         try:
-            written = self._file.write(record)
-            if written != len(record):
-                raise OSError(28, "No space left on device")
+            self._file.write(record)
         except OSError:
             # Whatever was written of it must not be in front of a later record.
             try:
-                os.ftruncate(self._file.fileno(), self._size)
+                self._file.truncate(self._size)
             except OSError:
                 self.close()
             raise
@@ -133,7 +129,7 @@ class Ledger:
             raise BaseInUse(f"base {self._store}: {name} was written by another driver; this one stops")
         self.close()
         if self._store.is_local:
-            self._file = open(self._store.local_path / name, "ab", buffering=0)  # noqa: SIM115 - open until the next log
+            self._file = self._store.append_to(name)
             self._size = len(snapshot)
         self._entries_since = self._bytes_since = 0
         self._snapshot_bytes = len(snapshot)

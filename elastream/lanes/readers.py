@@ -27,6 +27,17 @@ class Backlog:
     def stop(self) -> int:
         return self.first + sum(piece.rows for piece in self.slices)
 
+    def since(self, position: int) -> "Backlog":
+        """The part of it from this tuple number on."""
+        skip = left = min(max(0, position - self.first), self.stop - self.first)
+        slices: list[Slice] = []
+        for piece in self.slices:
+            cut = min(left, piece.rows)
+            left -= cut
+            if cut < piece.rows:
+                slices.append(piece._replace(first=piece.first + cut, rows=piece.rows - cut))
+        return Backlog(self.first + skip, tuple(slices), self.schemas)
+
 
 class OutputReader:
     """Reads a ledger while a driver writes it. Only committed tuples are there."""

@@ -28,7 +28,7 @@ def unseal(kind: str, data: bytes, where: str) -> dict[str, Any]:
         found, version, size, checksum = header["format"], header["version"], header["bytes"], header["crc32"]
         if not isinstance(size, int):
             raise TypeError
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise Damaged(
             f"{where}: no header of an elastream-{kind}; restore the file from a copy and start again"
         ) from None

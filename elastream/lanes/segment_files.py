@@ -3,7 +3,6 @@
 A slice names one record batch by its place in a file, so reading it is one ranged read, and needs no footer.
 """
 
-import os
 import threading
 import time
 import zlib
@@ -14,10 +13,20 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyarrow import ipc
 
-from elastream.errors import Damaged
+from elastream.errors import BaseUnusable, Damaged
 from elastream.lanes.runs import Runs, cut, packed
-from elastream.lanes.segments import BATCH_BYTES, FOLDER, STATE, Appended, LaneId, SchemaId, Slice
-from elastream.lanes.store import Store
+from elastream.lanes.segments import (
+    BATCH_BYTES,
+    FOLDER,
+    STATE,
+    Appended,
+    LaneId,
+    LaneOfOrigin,
+    SchemaId,
+    Slice,
+    WrittenFor,
+)
+from elastream.lanes.store import AppendFile, RangeFile, Store
 
 ROLL_BYTES = 16 << 20
 ROLL_S = 2.0
@@ -29,11 +38,11 @@ CACHE_BYTES = 64 << 20
 OPEN_FILES = 64
 """Files that a reader keeps open."""
 
-Batches = Mapping[LaneId, list[pa.RecordBatch]]
+Batches = Mapping[WrittenFor, list[pa.RecordBatch]] | Mapping[LaneId, list[pa.RecordBatch]]
 
-NO_RUNS: Mapping[LaneId, Runs] = {}
+NO_RUNS: Mapping[WrittenFor, Runs] = {}
 
-_Piece = tuple[LaneId, pa.RecordBatch, pa.Buffer, SchemaId, Runs]
+_Piece = tuple[WrittenFor, pa.RecordBatch, pa.Buffer, SchemaId, Runs]
 
 
 class Written(NamedTuple):
@@ -44,9 +53,9 @@ class Written(NamedTuple):
 
 
 class _File:
-    def __init__(self, name: str, descriptor: int | None, began_s: float) -> None:
+    def __init__(self, name: str, open_file: AppendFile | None, began_s: float) -> None:
         self.name = name
-        self.descriptor = descriptor
+        self.open_file = open_file
         self.size = 0
         self.began_s = began_s
         self.writers = 0
@@ -79,15 +88,13 @@ class SegmentWriter:
         self._files: dict[str, _File] = {}
         """By what they hold: nothing, `k` and `s` for tuples that wait, those that are kept, and states."""
         self._ended: list[str] = []
-        if appends:
-            (store.local_path / FOLDER).mkdir(parents=True, exist_ok=True)
 
     def write(
         self,
         batches: Batches,
         schemas: Mapping[str, SchemaId],
         kept: frozenset[str],
-        runs: Mapping[LaneId, Runs] = NO_RUNS,
+        runs: Mapping[WrittenFor, Runs] = NO_RUNS,
     ) -> Written:
         """Write what goes to each lane. `schemas`: the id of the columns of each operator that has lanes; `runs`: the key
         groups of all rows for a lane, where a key chose it."""
@@ -123,7 +130,8 @@ class SegmentWriter:
             self._store.write(f"{FOLDER}/{file.name}", _joined(pieces))
         appended = []
         for (lane, batch, data, schema, runs), checksum in zip(pieces, checksums, strict=True):
-            piece = Slice(file.name, at, data.size, checksum, schema, 0, batch.num_rows, runs)
+            origin = lane.origin if isinstance(lane, LaneOfOrigin) else ""
+            piece = Slice(file.name, at, data.size, checksum, schema, 0, batch.num_rows, runs, origin)
             appended.append(Appended(lane.operator, lane.lane, piece))
             if self._cache is not None and not shelf:
                 self._cache.put((file.name, at), batch, data.size)
@@ -161,20 +169,16 @@ class SegmentWriter:
         if file is None or not self._appends:
             self._number += 1
             name = f"{self._prefix}-{self._number:06d}{shelf}.arrow"
-            descriptor = None
-            if self._appends:
-                path = self._store.local_path / FOLDER / name
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-            file = _File(name, descriptor, self._clock())
+            open_file = self._store.create(f"{FOLDER}/{name}") if self._appends else None
+            file = _File(name, open_file, self._clock())
             if self._appends:
                 self._files[shelf] = file
         return file
 
     def _append(self, file: _File, data: "bytes | pa.Buffer") -> None:
-        assert file.descriptor is not None
+        assert file.open_file is not None
         try:
-            if os.write(file.descriptor, data) != len(data):
-                raise OSError(28, "No space left on device")
+            file.open_file.write(data)
         except OSError:
             # Where the next batch would begin is not known any more.
             self._end(file)
@@ -184,9 +188,9 @@ class SegmentWriter:
 
     def _end(self, file: _File) -> None:
         file.ended = True
-        if file.descriptor is not None:
-            os.close(file.descriptor)
-            file.descriptor = None
+        if file.open_file is not None:
+            file.open_file.close()
+            file.open_file = None
         if not file.writers:
             self._ended.append(file.name)
 
@@ -229,7 +233,7 @@ class SegmentReader:
         self._store = store
         self._cache = cache
         self._lock = threading.Lock()
-        self._open: OrderedDict[str, int] = OrderedDict()
+        self._open: OrderedDict[str, RangeFile] = OrderedDict()
 
     def read(self, piece: Slice, schema: pa.Schema) -> pa.RecordBatch:
         """The rows a slice means, after its checksum was found right."""
@@ -245,7 +249,13 @@ class SegmentReader:
                 f"segment {FOLDER}/{piece.segment} in {self._store}: bytes {piece.offset}..{piece.offset + piece.length} do not "
                 f"have checksum {piece.crc32}; restore the file from a copy and start again"
             )
-        return _cut(ipc.read_record_batch(pa.py_buffer(data), schema), piece)
+        try:
+            return _cut(ipc.read_record_batch(pa.py_buffer(data), schema), piece)
+        except pa.ArrowException as error:
+            raise Damaged(
+                f"segment {FOLDER}/{piece.segment} in {self._store}: bytes {piece.offset}..{piece.offset + piece.length} are no "
+                f"rows of their columns: {error}; restore {FOLDER} and the ledger from a copy and start again"
+            ) from None
 
     def _bytes(self, piece: Slice) -> bytes | pa.Buffer:
         name = f"{FOLDER}/{piece.segment}"
@@ -253,29 +263,32 @@ class SegmentReader:
             if not self._store.is_local:
                 return self._store.read_range(name, piece.offset, piece.length)
             with self._lock:
-                descriptor = self._descriptor(piece.segment, name)
-                return os.pread(descriptor, piece.length, piece.offset)
+                return self._file(piece.segment, name).read(piece.offset, piece.length)
         except FileNotFoundError:
             raise Damaged(
                 f"segment {name} in {self._store}: it is gone, but the ledger needs it; restore it and start again"
             ) from None
+        except OSError as error:
+            raise BaseUnusable(
+                f"segment {name} in {self._store}: it cannot be read: {error.strerror or error}; mend the storage or its permissions, "
+                "then start again with the same base"
+            ) from None
 
-    def _descriptor(self, segment: str, name: str) -> int:
+    def _file(self, segment: str, name: str) -> RangeFile:
         found = self._open.get(segment)
         if found is not None:
             self._open.move_to_end(segment)
             return found
-        descriptor = os.open(self._store.local_path / name, os.O_RDONLY)
-        self._open[segment] = descriptor
+        file = self._open[segment] = self._store.open(name)
         if len(self._open) > OPEN_FILES:
             _, oldest = self._open.popitem(last=False)
-            os.close(oldest)
-        return descriptor
+            oldest.close()
+        return file
 
     def close(self) -> None:
         with self._lock:
-            for descriptor in self._open.values():
-                os.close(descriptor)
+            for file in self._open.values():
+                file.close()
             self._open.clear()
 
 

@@ -37,6 +37,18 @@ class LaneId(NamedTuple):
     lane: int
 
 
+class LaneOfOrigin(NamedTuple):
+    """A lane, and where the rows that are written for it come from; see `Slice.origin`."""
+
+    operator: str
+    lane: int
+    origin: str
+
+
+WrittenFor = LaneId | LaneOfOrigin
+"""What rows are written for together."""
+
+
 class Slice(NamedTuple):
     """Rows `first` to `first + rows` of the record batch at `offset` of a segment."""
 
@@ -49,6 +61,8 @@ class Slice(NamedTuple):
     rows: int
     runs: Runs = b""
     """The key groups of all rows of the batch; empty where no key chose the lane."""
+    origin: str = ""
+    """The source and part from which all rows come, where an operator behind needs it for watermarks; else empty."""
 
     def moved_to(self, owner: Callable[[int], int]) -> "list[tuple[int, Slice]]":
         """The slice in pieces, each with the lane that owns its key groups."""

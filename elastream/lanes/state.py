@@ -123,7 +123,7 @@ class LedgerState:
         return Applied(freed, filled)
 
     def _apply_states(self, entry: Entry) -> list[str]:
-        """Gives the segments that no slice names any more. A whole tells of all changes before this entry's."""
+        """Gives the segments that no slice names any more. A whole has all changes before the number that it tells."""
         released: list[Slice] = []
         for operator in entry.forgotten:
             self.states.pop(operator, None)
@@ -134,10 +134,13 @@ class LedgerState:
         for whole in entry.wholes:
             log = self.logs[whole.operator]
             self._uses.update(piece.segment for piece in whole.slices)
-            released += log.add_whole(whole.group, Whole(log.next_number, whole.keys, whole.size, whole.slices))
+            # Entries of 0.2 do not tell it: there a whole has all changes before its entry.
+            since = log.next_number if whole.since < 0 else whole.since
+            added = Whole(since, whole.keys, whole.size, whole.slices, whole.checksum)
+            released += log.add_whole(whole.group, added)
         for change in entry.changes:
             self._uses[change.slice.segment] += 1
-            self.logs[change.operator].add(change.slice)
+            self.logs[change.operator].add(change.slice, change.sums)
         return self._release(released)
 
     def move_groups(self, operator: str, moved: dict[int, int]) -> list[LaneId]:

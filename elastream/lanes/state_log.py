@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from elastream.lanes.runs import cut
 from elastream.lanes.segments import Slice
+from elastream.lanes.state_sums import Sums
 
 
 class Whole(NamedTuple):
@@ -18,6 +19,8 @@ class Whole(NamedTuple):
     keys: int
     size: int
     slices: list[Slice]
+    checksum: int = 0
+    """Of what was written; 0: not recorded."""
 
 
 class Change(NamedTuple):
@@ -25,6 +28,8 @@ class Change(NamedTuple):
 
     number: int
     slice: Slice
+    sums: Sums = b""
+    """The checksums of its groups before and after it, see `StateChange`."""
 
 
 NOTHING = Whole(0, 0, 0, [])
@@ -60,8 +65,8 @@ class StateLog:
         """As many as there were when the groups were last written whole."""
         return sum(whole.keys for whole in self.wholes.values())
 
-    def add(self, piece: Slice) -> None:
-        self.put(Change(self.next_number, piece))
+    def add(self, piece: Slice, sums: Sums = b"") -> None:
+        self.put(Change(self.next_number, piece, sums))
         self.next_number += 1
 
     def put(self, change: Change) -> None:
@@ -72,7 +77,12 @@ class StateLog:
         self.rows += change.slice.rows
 
     def add_whole(self, group: int, whole: Whole) -> list[Slice]:
-        """A group was written whole; gives the slices that are not needed any more."""
+        """A group was written whole; gives the slices that are not needed any more.
+
+        Changes from `whole.since` on stay. One that is older than the last is not used: changes behind it may be gone.
+        """
+        if whole.since < self.whole(group).since:
+            return list(whole.slices)
         released = list(self.whole(group).slices)
         self.wholes[group] = whole
         while self.changes and all(self.whole(g).since > self.changes[0].number for g in self._groups[0]):

@@ -7,16 +7,40 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 from pyarrow import fs
 
 from elastream.errors import BaseUnusable
+from elastream.lanes import private_files
 
 _UNFINISHED = ".unfinished"
 
 _REQUESTS = 16
 """At the same time to an object store, which answers each after milliseconds and has no call for many."""
+
+
+class AppendFile(Protocol):
+    """A file of a store to which one process appends."""
+
+    def write(self, data: "bytes | pa.Buffer") -> None:
+        """Append all of it. When this raises `OSError`, a part of it may be there."""
+        ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class RangeFile(Protocol):
+    """An open file of a store."""
+
+    def read(self, offset: int, length: int) -> "bytes | pa.Buffer":
+        """Part of the file, shorter when the file is."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class Store:
@@ -55,11 +79,14 @@ class Store:
 
     def write(self, name: str, data: "bytes | pa.Buffer") -> None:
         """Write a whole file: a reader sees all of it or nothing, also after a crash."""
-        self._make_folder(name)
+        self.make_folder(os.path.dirname(name))
         path = self._path(name)
         target = path + _UNFINISHED if self._renames else path
-        with self._fs.open_output_stream(target) as stream:
-            stream.write(data)
+        if self.is_local:
+            private_files.write_file(target, memoryview(data))
+        else:
+            with self._fs.open_output_stream(target) as stream:
+                stream.write(data)
         if self._renames:
             self._fs.move(target, path)
 
@@ -73,11 +100,11 @@ class Store:
                 return False
             self.write(name, data)
             return True
-        self._make_folder(name)
+        self.make_folder(os.path.dirname(name))
         path = self._path(name)
         unfinished = f"{path}.{uuid.uuid4().hex}{_UNFINISHED}"
         try:
-            Path(unfinished).write_bytes(data)
+            private_files.write_file(unfinished, data)
             os.link(unfinished, path)
         except FileExistsError:
             return False
@@ -85,6 +112,19 @@ class Store:
             with suppress(FileNotFoundError):
                 os.unlink(unfinished)
         return True
+
+    def create(self, name: str) -> AppendFile:
+        """Begin a file to which can be appended, where `appends` is true. Raises when there is one of this name."""
+        self.make_folder(os.path.dirname(name))
+        return _LocalAppend(self._path(name), os.O_CREAT | os.O_EXCL)
+
+    def append_to(self, name: str) -> AppendFile:
+        """Open a file that is there, on a disk, to append to it."""
+        return _LocalAppend(self._path(name), 0)
+
+    def open(self, name: str) -> RangeFile:
+        """Open a file on a disk to read parts of it."""
+        return _LocalRange(self._path(name))
 
     def read(self, name: str) -> bytes:
         with self._fs.open_input_file(self._path(name)) as file:
@@ -140,6 +180,16 @@ class Store:
         """Throw away what a crash left half written."""
         self.delete(f"{folder}/{name}" for name in self.unfinished(folder))
 
+    def holds_anything(self) -> bool:
+        """True when there is a file or a folder in it."""
+        return bool(self._fs.get_file_info(fs.FileSelector(self._root, allow_not_found=True)))
+
+    def remove_folder(self, folder: str) -> None:
+        """Remove a folder with all that is in it; one that is not there is fine."""
+        with suppress(FileNotFoundError):
+            self._fs.delete_dir(self._path(folder))
+        self._made.discard(folder)
+
     def delete(self, names: Iterable[str]) -> None:
         """Remove files; those already gone are fine."""
         paths = [self._path(name) for name in names]
@@ -154,14 +204,48 @@ class Store:
         with suppress(FileNotFoundError):
             self._fs.delete_file(path)
 
-    def _make_folder(self, name: str) -> None:
-        folder = os.path.dirname(name)
-        if self._renames and folder not in self._made:
+    def make_folder(self, folder: str) -> None:
+        """Make a folder, and those above it, where there are folders. On a disk nobody else can enter them."""
+        if not self._renames or folder in self._made:
+            return
+        if self.is_local:
+            private_files.make_folder(self._root)
+            above = ""
+            for part in filter(None, folder.split("/")):
+                above = f"{above}/{part}"
+                private_files.make_folder(self._root + above)
+        else:
             self._fs.create_dir(self._path(folder), recursive=True)
-            self._made.add(folder)
+        self._made.add(folder)
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}" if name else self._root
+
+
+class _LocalAppend:
+    def __init__(self, path: str, flags: int) -> None:
+        self._descriptor = private_files.open_file(path, os.O_WRONLY | os.O_APPEND | flags)
+
+    def write(self, data: "bytes | pa.Buffer") -> None:
+        if os.write(self._descriptor, data) != len(data):
+            raise OSError(28, "No space left on device")
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class _LocalRange:
+    def __init__(self, path: str) -> None:
+        self._descriptor = private_files.open_file(path, os.O_RDONLY)
+
+    def read(self, offset: int, length: int) -> bytes:
+        return os.pread(self._descriptor, length, offset)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
 
 
 def _open(uri: str) -> tuple[fs.FileSystem, str]:

@@ -1,6 +1,14 @@
-"""One file per policy: an observation enters, a proposal leaves. `make_policy("psps")` finds one by its name."""
+"""One policy per file or folder. `make_policy("psps")` finds one by its name, `make_policy("mine.py:Mine")` in a file."""
 
-from elastream.policies.make import POLICIES, make_policy
-from elastream.policies.targets import with_targets
+from elastream.policies.make import POLICIES, check_policy, make_policy, parse_policy, policy_names
+from elastream.policies.targets import with_latency, with_targets
 
-__all__ = ["POLICIES", "make_policy", "with_targets"]
+__all__ = [
+    "POLICIES",
+    "check_policy",
+    "make_policy",
+    "parse_policy",
+    "policy_names",
+    "with_latency",
+    "with_targets",
+]

@@ -6,7 +6,7 @@ That tuples are redirected is what the grouping `redirection` does; this policy 
 import math
 from collections.abc import Iterator
 
-from elastream.control import Home, Observation, Proposal, Want, load_of
+from elastream.control import Home, Observation, Policy, Proposal, Want, load_of
 from elastream.control.load import LevelLoad, lane_ratios
 from elastream.errors import SettingError
 from elastream.policies.first_fit import Hosts, difference
@@ -18,11 +18,11 @@ BUSY = 0.8
 wait for an operator before them, or for a hot key, and more of them would wait, too."""
 
 
-class DrStream:
+class DrStream(Policy):
     """`latency_ms` is l_max and `per_second` T_min of the paper; 0: nine tenths of what enters."""
 
     name = "dr-stream"
-    start = None
+    targets = ("latency_ms",)
 
     def __init__(
         self,

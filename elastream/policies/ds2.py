@@ -4,16 +4,15 @@ An operator's true rate is what a replica serves in a second of useful time; its
 it if every one of them kept up. What is queued does not count.
 """
 
-from elastream.control import Observation, Proposal, Want
+from elastream.control import Observation, Policy, Proposal, Want
 from elastream.policies.flow import Flow
 from elastream.policies.psps import whole
 
 
-class Ds2:
+class Ds2(Policy):
     """From the sources on: target rate over true rate, rounded up."""
 
     name = "ds2"
-    start = None
 
     def __init__(self) -> None:
         self._flow = Flow()

@@ -14,18 +14,22 @@ Operators change together: what makes one late will be at the next one in a mome
 that of one. So when one must grow, all grow to what keeps up; and a surplus is that of all operators, unless one has enough
 for itself.
 
+Where keys choose the replica, a change moves their tuples and their state. Such operators shrink each by itself, when idle replicas
+have cost what the move costs (`move_price.py`), and do not change again while keys are on their way.
+
 Tuples stay in the lane that they were given. Those that are so many in one lane that they will be late in any case call for
 no replicas: that would only help others. What a replica can serve is its service time and what the engine takes around it,
 learned while lanes are full.
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
-from elastream.control import Observation, OperatorObservation, Proposal, Want
+from elastream.control import Observation, OperatorObservation, Policy, Proposal, Want
 from elastream.errors import SettingError
 from elastream.policies.flow import Flow
+from elastream.policies.move_price import MovePrice
 from elastream.policies.psps import whole
 
 LOOKS = 8
@@ -69,6 +73,8 @@ class _Memory:
     usable: float = USABLE
     queued: int = 0
     """At the last look."""
+    moving: MovePrice = field(default_factory=MovePrice)
+    """Where keys choose the replica: what a change costs, and what idle replicas have cost since."""
 
 
 @dataclass(frozen=True)
@@ -87,19 +93,22 @@ class _View:
     in_time: float
     """Replicas with which all that waits is served by its deadline."""
 
+    settles: bool
+    """Its keys are on their way, or what waited for them is: another change would only add to it."""
+
     @property
     def is_late(self) -> bool:
-        return min(whole(self.in_time), self.operator.most) > self.operator.replicas
+        return not self.settles and min(whole(self.in_time), self.operator.most) > self.operator.replicas
 
     @property
     def worth(self) -> float:
         return max(WORTH, WORTH_EACH * self.operator.replicas)
 
 
-class Elastic:
+class Elastic(Policy):
     """The fewest replicas with which tuples are finished within `latency_s`."""
 
-    start = None
+    targets = ("latency_s",)
 
     def __init__(self, latency_s: float = 1.0) -> None:
         if not 0 < latency_s < inf:
@@ -108,7 +117,7 @@ class Elastic:
         self.every_s = latency_s / LOOKS
         self._latency_s = latency_s
         self._flow = Flow()
-        self._now_s = 0.0
+        self._now_s = self._seconds = 0.0
         self._read = 0
         self._came: deque[tuple[float, float]] = deque([(0.0, 0.0)])
         """Tuples that had come by each look, the oldest first."""
@@ -127,11 +136,15 @@ class Elastic:
             size = min(max(sizes.get(operator.operator, operator.replicas), operator.least), operator.most)
             if size != operator.replicas:
                 view.memory.changed_s = self._now_s
+                if operator.by_key:
+                    view.memory.moving.changes(operator.replicas, size, self._price_s(view), self._now_s)
             said = f"{view.in_time:.2f} replicas serve the {view.helped:.0f} that wait in time; {why}"
             wants.append(Want(operator.operator, size, said))
         return Proposal(tuple(wants))
 
     def _views(self, observation: Observation) -> list[_View]:
+        for moved in observation.state_moves:
+            self._memories.setdefault(moved.operator, _Memory()).moving.took(moved.took_ms / 1e3)
         thetas, waiting = self._flow.thetas(observation), self._flow.waiting(observation)
         helped = self._flow.waiting(observation, self._not_stuck)
         operators = [operator for operator in observation.scalable() if operator.service_seconds]
@@ -143,14 +156,15 @@ class Elastic:
             takes_s = operator.service_seconds / memory.usable
             due_s = AIM * self._latency_s * (FIRST + (1 - FIRST) * place / len(operators))
             in_time = self._in_time(thetas[name], helped[name], due_s) * takes_s
-            views.append(
-                _View(operator, memory, thetas[name] * takes_s, waiting[name] * takes_s, helped[name], due_s, in_time)
-            )
+            work, waits = thetas[name] * takes_s, waiting[name] * takes_s
+            settles = operator.by_key and memory.moving.settles(self._now_s)
+            views.append(_View(operator, memory, work, waits, helped[name], due_s, in_time, settles))
         return views
 
     def _note(self, observation: Observation) -> None:
         """Remember how many tuples have come, read or not."""
         self._now_s += observation.seconds
+        self._seconds = observation.seconds
         self._read += observation.input
         unread = sum(operator.queued for operator in observation.operators.values() if operator.role == "source")
         self._came.append((self._now_s, float(self._read + unread)))
@@ -196,16 +210,43 @@ class Elastic:
         """Replicas that serve what waits and what will come, if it goes on like this for a while; none fewer than there are."""
         begins = self._now_s <= 2 * self._latency_s
         ahead_s = (AHEAD_AT_FIRST if begins else AHEAD) * self._latency_s
-        latest = self._rate(LATEST * self.every_s)
+        latest = self._rate(LATEST * self._latency_s / LOOKS)
         sizes = {}
         for view in views:
+            if view.settles:
+                continue
             keeps_up = (view.waits + latest * view.takes_s * ahead_s) / (view.due_s + ahead_s)
             size = whole(max(view.in_time, keeps_up) * OVERSHOOT)
             sizes[view.operator.operator] = max(size, view.operator.replicas + view.is_late)
         return sizes, f"{late} would be late, and all are to keep up"
 
     def _shrunk(self, views: list[_View]) -> tuple[dict[str, int], str]:
-        """Replicas that a window took whose surplus was worth a rescale, and why; none where it was not."""
+        """Replicas that a window took whose surplus was worth a rescale, and why; none where it was not.
+
+        Operators whose keys choose the replica pay for the move, each for itself.
+        """
+        sizes, why = self._shrunk_free([view for view in views if not view.operator.by_key])
+        moved, paid = self._shrunk_keyed([view for view in views if view.operator.by_key])
+        return sizes | moved, "; ".join(filter(None, (why, paid)))
+
+    def _shrunk_keyed(self, views: list[_View]) -> tuple[dict[str, int], str]:
+        """Replicas of keyed operators that were idle for as long as the move of their keys is worth."""
+        rate, sizes, reasons = self._rate(WINDOWS[0] * self._latency_s), {}, []
+        for view in views:
+            operator, moving = view.operator, view.memory.moving
+            taken = max(operator.least, whole(max(rate * view.takes_s * ROOM, view.in_time)))
+            busy = self._is_busy(operator)
+            moving.look(operator.replicas, operator.replicas if busy else taken, self._now_s - self._seconds)
+            sizes[operator.operator] = moving.shrunk(operator.replicas, self._price_s(view), self._now_s)
+            reasons.append(f"a move of {operator.operator} is worth {self._price_s(view):.1f} idle replica seconds")
+        return sizes, "; ".join(reasons)
+
+    def _price_s(self, view: _View) -> float:
+        return view.memory.moving.price_s(view.operator.replicas, view.worth * self._latency_s)
+
+    def _shrunk_free(self, views: list[_View]) -> tuple[dict[str, int], str]:
+        if not views:
+            return {}, ""
         worth = sum(view.worth for view in views)
         idle = [view for view in views if not self._is_busy(view.operator)]
         for targets in WINDOWS:

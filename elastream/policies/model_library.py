@@ -7,13 +7,14 @@ per sample, and a JSON document in its metadata that says what it belongs to, wi
 import json
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import Any
 from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
 
+from elastream.control import Policy
 from elastream.errors import Damaged, SettingError
 from elastream.lanes import Store
 from elastream.policies.autrascale.models import BenefitModel, Sample
@@ -73,22 +74,12 @@ class ModelLibrary:
         self._store.delete([_file(name)])
 
 
-@runtime_checkable
-class Learner(Protocol):
-    """A policy with models that outlive a run."""
-
-    @property
-    def models(self) -> tuple[BenefitModel, ...]: ...
-
-    def recall(self, models: Iterable[BenefitModel]) -> None: ...
-
-
-def remember(policy: object, app: str, uris: Sequence[str]) -> Callable[[object], None] | None:
+def remember(policy: Policy, app: str, uris: Sequence[str]) -> Callable[[object], None] | None:
     """Give a policy that learns the models in these directories; a later one wins. None for any other policy.
 
     What comes back is called after every decision, and keeps in all of them what the policy has learned since.
     """
-    if not isinstance(policy, Learner):
+    if policy.models is None:
         return None
     libraries = [ModelLibrary(Store(uri)) for uri in uris]
     for library in libraries:
@@ -97,7 +88,7 @@ def remember(policy: object, app: str, uris: Sequence[str]) -> Callable[[object]
     def keep(decided: object) -> None:
         for library in libraries:
             try:
-                library.write(app, policy.models)
+                library.write(app, policy.models or ())
             except OSError as error:
                 log.warning("models: %s could not be written: %s; the stream goes on", library, error)
 

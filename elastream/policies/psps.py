@@ -6,16 +6,15 @@ program does, and Storm's metrics do, differently from that (docs/reproduction.m
 
 import math
 
-from elastream.control import Observation, OperatorObservation, Proposal, Want
+from elastream.control import Observation, OperatorObservation, Policy, Proposal, Want
 from elastream.errors import SettingError
 from elastream.policies.flow import Flow
 
 
-class Psps:
+class Psps(Policy):
     """From the first operator to the last, as many replicas as the predicted tuples take time."""
 
     name = "psps"
-    start = None
 
     def __init__(self, growth: int = 0, measured: float = 1.0) -> None:
         """`growth=1`: count only by how much a queue grew in the interval, as the program that was published after the paper does.

@@ -1,10 +1,10 @@
 """Static: the same number of replicas all the time, as Storm runs a topology that nobody rebalances."""
 
-from elastream.control import Observation, Proposal, Want
+from elastream.control import Observation, Policy, Proposal, Want
 from elastream.errors import SettingError
 
 
-class Static:
+class Static(Policy):
     """`replicas` for every operator; its own limits still hold."""
 
     def __init__(self, replicas: int = 1) -> None:

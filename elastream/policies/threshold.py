@@ -3,15 +3,14 @@
 An operator whose utilisation, arrivals over what its replicas can serve, leaves the band gets or loses one replica.
 """
 
-from elastream.control import Observation, OperatorObservation, Proposal, Want
+from elastream.control import Observation, OperatorObservation, Policy, Proposal, Want
 from elastream.errors import SettingError
 
 
-class Threshold:
+class Threshold(Policy):
     """One replica more above `high`, one less below `low`."""
 
     name = "threshold"
-    start = None
 
     def __init__(self, high: float = 0.8, low: float = 0.4) -> None:
         if not 0 <= low < high:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from elastream.errors import OperatorFailed
 from elastream.routing.balance import balanced, balanced_one_by_one, dealt, round_robin
+from elastream.routing.custom import chosen_replicas
 from elastream.routing.hashing import hash_columns
 from elastream.routing.key_groups import Owners, Splits, dealt_out, groups_with_splits
 from elastream.routing.redirection import redirected
@@ -73,7 +74,8 @@ def split(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Sende
     if grouping.by_groups:
         return _by_group(batch, groups_with_splits(batch, grouping.columns, to.splits, sender.turn), to)
     if len(to.active) == 1:
-        if grouping.kind == "direct":
+        if grouping.kind in ("direct", "custom"):
+            # What they choose is checked all the same.
             lanes_of(grouping, batch, to, sender)
         return {to.active[0]: Part(batch)}
     counts = _counts(grouping.kind, rows, to, sender.turn)
@@ -152,6 +154,8 @@ def lanes_of(grouping: Grouping, batch: pa.RecordBatch, to: Snapshot, sender: Se
             return np.full(batch.num_rows, mine)
         case "direct":
             return active[_direct(batch, grouping.columns[0], len(active))]
+        case "custom" if grouping.function is not None:
+            return active[chosen_replicas(grouping.function, batch, len(active), str(grouping))]
     raise ValueError(f"no lane numbers for grouping {grouping}")
 
 

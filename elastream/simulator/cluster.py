@@ -5,25 +5,23 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import yaml
-
 from elastream.errors import SettingError
 from elastream.simulator.containers import Startup
 from elastream.simulator.key_groups import StateCosts
 from elastream.simulator.machines import Failure
 from elastream.simulator.model import Node
+from elastream.yaml_text import parse_yaml
 
 KINDS = ("machine", "process", "thread")
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Without nodes, the machine of the profile; without a time for it, a restart takes what Storm's does."""
+    """Without nodes, it is the machine of the profile."""
 
     nodes: tuple[Node, ...] = ()
     startup: Startup = field(default_factory=Startup)
     failures: tuple[Failure, ...] = ()
-    restart_s: float | None = None
     crowding: float = 0.0
     """How much slower a node gets for each replica at work beyond its cores, besides sharing them."""
     tuple_kb: float = 0.0
@@ -37,11 +35,10 @@ class Cluster:
 
 def load_cluster(path: str) -> Cluster:
     try:
-        document = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingError(f"cluster {path}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise SettingError(f"cluster {path}: not YAML: {' '.join(str(error).split())}") from None
+    document = parse_yaml(text, f"cluster {path}")
     try:
         return parse_cluster(document)
     except SettingError as error:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from numba import config, njit
 
 from elastream import rules
+from elastream.report import latency
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -17,7 +18,7 @@ def _cache() -> Path:
     """One directory for each state of the sources: by itself, numba does not see that a function which another calls
     has changed in another file."""
     digest = sha256()
-    for source in (Path(rules.__file__), *sorted(Path(__file__).parent.glob("*.py"))):
+    for source in (Path(rules.__file__), Path(latency.__file__), *sorted(Path(__file__).parent.glob("*.py"))):
         digest.update(source.read_bytes())
     home = os.environ.get("ELASTREAM_CACHE") or Path.home() / ".cache" / "elastream"
     return Path(home) / "compiled" / digest.hexdigest()[:16]

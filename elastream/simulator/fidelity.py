@@ -52,7 +52,6 @@ class Fidelity:
         containers: Containers,
         *,
         seed: int,
-        restart_s: float,
         failures: Sequence[Failure] = (),
         state: StateCosts | None = None,
     ) -> None:
@@ -63,7 +62,6 @@ class Fidelity:
         self.costs = np.zeros(len(model.operators))
         """Per operator, the load that a tuple adds to a lane."""
         self._random = np.random.Generator(np.random.PCG64(seed))
-        self._restart_s = restart_s
         self._due: list[_Due] = []
         """What happens when, besides the stream; the first is next."""
         self.works: Works | None = None
@@ -150,13 +148,11 @@ class Fidelity:
         waits: Ints = np.where(lanes["taken"] > 0, queued - lanes["taken"], np.where(due, queued, 0))
         return waits
 
-    def restart(self, *, loses: bool) -> None:
-        """Everything stands still and begins again with the size that was asked for; what is queued is lost, or waits."""
+    def pause(self, seconds: float) -> None:
+        """Serve nothing for a while. When it is over, sizes are as asked for and key groups where they shall be."""
         self.moving.active[:] = self.moving.asked
-        self.groups.restart()
-        if loses:
-            self.drop(np.ones(len(self.moving.queued), np.bool_))
-        self._stand_still(float(self.moving.clock[NOW]) + self._restart_s)
+        self.groups.settle()
+        self._stand_still(float(self.moving.clock[NOW]) + seconds)
 
     def drop(self, lanes: Flags) -> None:
         self.moving.dropped[lanes] += self.moving.queued[lanes]

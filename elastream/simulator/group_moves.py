@@ -106,8 +106,8 @@ class GroupMoves:
             wanted = rebalanced(its.owners, size, partial(self._beside, its) if its.keyed else _nowhere)
             self.want(its, wanted)
 
-    def restart(self) -> None:
-        """Everything begins again: all groups are where they shall be."""
+    def settle(self) -> None:
+        """All groups are where they shall be, at once."""
         for its in self.operators.values():
             self._cancel(its)
             its.owners = rebalanced(its.owners, int(self._flow.moving.asked[its.place]))

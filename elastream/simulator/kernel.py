@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from elastream.report import latency
 from elastream.simulator.compiled import compiled
 from elastream.simulator.drawing import drawn_counts
 from elastream.simulator.due import next_due_s, sent_at, sent_by
@@ -14,8 +15,6 @@ from elastream.simulator.state import (
     DRAWN,
     EVEN,
     EVERY,
-    GROWTH,
-    LEAST_S,
     LENGTH,
     LONGEST_WAIT_S,
     LOOKS_S,
@@ -31,6 +30,8 @@ from elastream.simulator.state import (
     Limits,
     Moving,
 )
+
+bucket_of = compiled(latency.bucket_of)
 
 GOLDEN = 0.6180339887498949
 
@@ -279,10 +280,7 @@ def count_lost(fixed: Fixed, moving: Moving) -> None:
 @compiled
 def note_wait(waits: Floats, clock: Floats, waited_s: float, tuples: float) -> None:
     """So many tuples waited for so long."""
-    bucket = 0
-    if waited_s > LEAST_S:
-        bucket = min(BUCKETS - 1, math.ceil(math.log(waited_s / LEAST_S) / math.log(GROWTH)))
-    waits[bucket] += tuples
+    waits[min(BUCKETS - 1, bucket_of(waited_s))] += tuples
     clock[WAIT_SUM_S] += waited_s * tuples
     clock[LONGEST_WAIT_S] = max(clock[LONGEST_WAIT_S], waited_s)
 

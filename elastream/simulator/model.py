@@ -147,6 +147,12 @@ def make_model(
     zipf: float = 0.0,
 ) -> Model:
     """`added_s` is waited in every operator, for each tuple."""
+    for edge in graph.edges:
+        if edge.grouping.kind not in ROUTING:
+            raise SettingError(
+                f"edge {edge.source!r} -> {edge.target!r}: grouping {edge.grouping} cannot be simulated, because there are no "
+                "tuples that its function could see; simulate with shuffle, fields or partial_key"
+            )
     sources = graph.sources
     operators = tuple(operator for operator in graph.served if operator.kind is not Kind.OUTPUT)
     for operator in (*sources, *operators):

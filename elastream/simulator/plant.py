@@ -12,10 +12,9 @@ from elastream.control import (
     OperatorObservation,
     Redirected,
     ReplicaObservation,
-    Restart,
 )
 from elastream.control.containers import set_levels
-from elastream.scoring.latency import Latencies
+from elastream.report.latency import Latencies
 from elastream.simulator.fidelity import Fidelity
 from elastream.simulator.fleet import SimulatedFleet, machine_cpu
 from elastream.simulator.model import Model
@@ -137,7 +136,7 @@ class SimulatedPlant:
             latencies=dict(waits.buckets),
         )
 
-    def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:
+    def apply(self, decisions: tuple[Decision, ...]) -> float:
         for decision in decisions:
             place = self._place[decision.operator]
             first = int(self.model.fixed.first[place])
@@ -146,14 +145,18 @@ class SimulatedPlant:
             for lane in range(first + decision.after, first + decision.before):
                 self.fidelity.containers.free(lane)
             self.moving.asked[place] = decision.after
-            if restart is Restart.NO:
-                self.fidelity.groups.resize(place)
+            self.fidelity.groups.resize(place)
         self.model.weigh(self.moving)
-        if restart is not Restart.NO:
-            self.fidelity.restart(loses=restart is Restart.LOSES)
-            self._before = Counted(self.moving)
-        # It stood still within this call: its clock shows the end of that.
         return 0.0
+
+    def pause(self, seconds: float) -> float:
+        self.fidelity.pause(seconds)
+        self._before = Counted(self.moving)
+        # The clock shows the end of the pause.
+        return 0.0
+
+    def discard(self) -> None:
+        self.fidelity.drop(np.ones(len(self.moving.queued), np.bool_))
 
     def place(self, moves: tuple[Move, ...]) -> None:
         for move in moves:

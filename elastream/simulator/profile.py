@@ -27,8 +27,6 @@ class Machine:
     """The same per tuple."""
     hop_s: float
     """How long a message takes from the driver to a seat of a host, or back."""
-    restart_s: float
-    """How long the stream stands still while a run is stopped and started again."""
     late_s: float = 0.0
     """How much longer than asked for an operator waits that waits: its thread must be woken and find a core."""
     thread_crowding: float = 0.0
@@ -95,9 +93,11 @@ def parse_profile(text: str, where: str) -> Profile:
             app: {name: OperatorTimes(**times) for name, times in operators.items()}
             for app, operators in document["apps"].items()
         }
-        profile = Profile(Machine(**document["machine"]), apps)
+        # Profiles of 0.2 have the time of a restart, too.
+        machine = {name: value for name, value in document["machine"].items() if name != "restart_s"}
+        profile = Profile(Machine(**machine), apps)
         _check(profile)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise SettingError(f"{where}: not a profile: {error}; write one with elastream calibrate") from None
     return profile
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from elastream import rules
 from elastream.control import ControlLoop, Guards, JournalEntry, Policy, interval_of
 from elastream.control.fleet_sample import fleet_sample
 from elastream.control.health import health_sample
 from elastream.control.load import load_sample
 from elastream.control.remarks import other_remarks
-from elastream.scoring import Events, Record, Rescale, Sample
+from elastream.report import Events, Record, Rescale, Sample
 from elastream.simulator.cluster import Cluster
 from elastream.simulator.containers import Containers
 from elastream.simulator.fidelity import Fidelity, System
@@ -43,7 +44,7 @@ def simulate(
     system: System,
     policy: Policy,
     *,
-    td_s: float,
+    td_s: float | None = None,
     seed: int,
     seconds: float,
     guards: Guards | None = None,
@@ -54,7 +55,7 @@ def simulate(
     on_entry: Callable[[JournalEntry], None] = lambda entry: None,
 ) -> Simulated:
     """Until everything is served, or for so many seconds of virtual time. The same seed gives the same run."""
-    cluster, guards, td_s = cluster or Cluster(), guards or Guards(), interval_of(policy, td_s)
+    cluster, guards, interval_s = cluster or Cluster(), guards or Guards(), interval_of(policy, td_s)
     sizes = first_sizes(model, policy.start)
     flow = fidelity(
         model,
@@ -63,13 +64,12 @@ def simulate(
         model.begin(sizes),
         Containers(cluster.startup, model.nodes),
         seed=seed,
-        restart_s=cluster.restart_s or 0.0,
         failures=cluster.failures,
         state=cluster.state,
     )
-    memory, plant = Memory(flow, cluster.tuple_kb), SimulatedPlant(model, flow, td_s=td_s)
+    memory, plant = Memory(flow, cluster.tuple_kb), SimulatedPlant(model, flow, td_s=interval_s)
     loop = ControlLoop(plant, policy, td_s=td_s, guards=guards, journal=None, clock=plant.clock, patience_s=NO_HURRY_S)
-    writer = Writer(plant, policy.name, td_s)
+    writer = Writer(plant, policy.name, interval_s)
 
     def decided(entry: JournalEntry) -> None:
         writer.decided(entry)
@@ -79,7 +79,7 @@ def simulate(
     loop.step()
     each = min(MOST_EACH, max(LEAST_SAMPLES, MOST_SAMPLES // len(model.operators)))
     sample_s = max(FINEST_S, seconds / each)
-    next_sample_s, next_look_s = sample_s, td_s
+    next_sample_s, next_look_s = sample_s, interval_s
     while not flow.over and plant.clock() < seconds:
         flow.advance(min(next_sample_s, next_look_s, seconds))
         memory.look()
@@ -88,19 +88,18 @@ def simulate(
             next_sample_s = plant.clock() + sample_s
         if plant.clock() >= next_look_s:
             loop.step()
-            next_look_s = plant.clock() + td_s
+            next_look_s = plant.clock() + interval_s
             on_progress(plant.clock())
     writer.record.crashes = [(crash.t_s, f"machine {crash.machine}: out of memory") for crash in memory.crashes]
     return Simulated(writer.record, writer.events(), int(flow.moving.clock[TICKS]))
 
 
 def first_sizes(model: Model, start: int | None) -> dict[str, int]:
-    """As the topology says, or `start` replicas of every operator, as far as it may have them."""
-    sizes: dict[str, int] = {}
-    for operator in model.operators:
-        its = operator.replicas
-        sizes[operator.name] = its.start if start is None else min(max(start, its.least), its.most)
-    return sizes
+    """Replicas of every operator at the start, by the same rule as in the engine."""
+    return {
+        operator.name: rules.first_size(operator.replicas.least, operator.replicas.most, operator.replicas.start, start)
+        for operator in model.operators
+    }
 
 
 class Writer:
@@ -203,7 +202,15 @@ class Writer:
         moving = self._plant.moving
         held, refused = self._plant.fidelity.held_back, int(moving.refused.sum())
         dropped, queued = int(moving.dropped.sum()) + refused, int(moving.queued.sum()) + held
-        return Events(int(moving.entered.sum()) + held + refused, int(moving.finished.sum()), dropped, queued, 0)
+        entered = int(moving.entered.sum()) + held + refused
+        return Events(entered, int(moving.finished.sum()), dropped, queued, 0, self._created())
+
+    def _created(self) -> int:
+        """Tuples that entered and that no source brought in."""
+        record = self.record
+        entered = sum(sample.entered for samples in record.series.operators.values() for sample in samples)
+        read = sum(sample.processed for name in record.sources for sample in record.series.operators.get(name, ()))
+        return max(0, entered - read)
 
     def _note_ticks(self, ticks: int) -> None:
         """The lengths of the newest turns since the last sample; those that applied a change are noted with it."""

@@ -18,10 +18,8 @@ EVEN, WEIGHTED, BUSY, SHORTEST, EVERY, REDIRECTED, MERGED, DRAWN = range(8)
 least in front of it, to every lane, to the lanes with most room while the load is out of range and evenly or by weights else,
 at random by how empty queues were a moment ago."""
 
-LEAST_S = 1e-4
-GROWTH = 1.1
 BUCKETS = 220
-"""Of latencies, as in `scoring.latency`: up to a day."""
+"""Buckets of `scoring.latency` that are counted: up to a day."""
 
 
 class Fixed(NamedTuple):

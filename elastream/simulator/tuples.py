@@ -7,6 +7,7 @@ from itertools import islice
 
 import numpy as np
 
+from elastream.report.latency import bucket_of
 from elastream.simulator.containers import Containers
 from elastream.simulator.drawing import lane_at, look_at_queues
 from elastream.simulator.due import due_s, source_due_by
@@ -20,8 +21,6 @@ from elastream.simulator.state import (
     BUSY,
     DRAWN,
     EVERY,
-    GROWTH,
-    LEAST_S,
     LENGTH,
     LONGEST_WAIT_S,
     LOOKS_S,
@@ -50,7 +49,6 @@ class Tuples(Fidelity):
         containers: Containers,
         *,
         seed: int,
-        restart_s: float,
         failures: Sequence[Failure] = (),
         state: StateCosts | None = None,
     ) -> None:
@@ -68,7 +66,6 @@ class Tuples(Fidelity):
             moving,
             containers,
             seed=seed,
-            restart_s=restart_s,
             failures=failures,
             state=state,
         )
@@ -232,10 +229,7 @@ class Tuples(Fidelity):
     def note(self, due: float) -> None:
         """The latency of a tuple that is acknowledged now."""
         waited = max(0.0, self.finished_s - due)
-        bucket = 0
-        if waited > LEAST_S:
-            bucket = min(BUCKETS - 1, math.ceil(math.log(waited / LEAST_S) / math.log(GROWTH)))
-        self.moving.waits[bucket] += 1
+        self.moving.waits[min(BUCKETS - 1, bucket_of(waited))] += 1
         self.moving.clock[WAIT_SUM_S] += waited
         self.moving.clock[LONGEST_WAIT_S] = max(self.moving.clock[LONGEST_WAIT_S], waited)
 

@@ -6,13 +6,11 @@ from itertools import groupby
 import pyarrow as pa
 
 from elastream.lanes.runs import Runs, cut, packed
-from elastream.lanes.segments import SchemaId, Slice, schema_id
+from elastream.lanes.segments import Slice
 from elastream.state.store import Change
 
 SCHEMA = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("record", pa.binary())])
 """A record that is null was forgotten."""
-
-SCHEMA_ID: SchemaId = schema_id(SCHEMA)
 
 
 def to_batch(changes: Iterable[Change]) -> tuple[pa.RecordBatch, Runs]:

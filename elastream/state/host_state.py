@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from elastream.lanes.segments import Slice
 from elastream.lanes.state_log import Change
+from elastream.lanes.state_sums import GroupSums, recorded
 from elastream.state.changelog import changes_in, to_batch
 from elastream.state.records import RecordCodec
 from elastream.state.store import CLOCK, WATERMARK, Facts, StateStore
@@ -71,7 +72,7 @@ class HostState:
         return self.store.facts(operator, group)
 
     def whole(self, operator: str, group: int, now_s: float) -> tuple[pa.RecordBatch, bytes, Facts]:
-        """All of a group as a batch; keys that are too old are left out."""
+        """All of a group as a batch; keys that are too old are left out, and forgotten."""
         codec = self.codecs[operator]
         pairs = self.store.group(operator, group)
         if codec.state.ttl_s is not None:
@@ -117,6 +118,12 @@ class StateChanges:
         """As a changelog has them."""
         return to_batch((group, key, record) for (group, key), record in self._changed.items())
 
-    def apply(self) -> None:
-        """They are written where they last: now the host knows them too."""
+    def apply(self) -> dict[int, GroupSums]:
+        """They are written where they last: now the host knows them too. Gives the checksums of the groups that changed."""
+        groups = sorted({group for group, _ in self._changed})
+        before = self._checksums(groups)
         self._state.store.write(self._operator, ((group, key, r) for (group, key), r in sorted(self._changed.items())))
+        return {g: GroupSums(*pair) for g, *pair in zip(groups, before, self._checksums(groups), strict=True)}
+
+    def _checksums(self, groups: list[int]) -> list[int]:
+        return [recorded(self._state.facts(self._operator, group).checksum) for group in groups]

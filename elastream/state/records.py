@@ -14,6 +14,9 @@ from elastream.topology import KeyedState
 REMOVED_S = -1.0
 """When a record that is to be forgotten has changed last."""
 
+FIRST_S, LAST_S = -62_135_596_800.0, 253_402_300_800.0
+"""The times that a datetime can have, in seconds since 1970."""
+
 
 class KeyRecord(msgspec.Struct, array_like=True):
     """What is known of one key. Its columns are attributes, which subclasses have, one class per operator."""
@@ -141,8 +144,14 @@ class RecordCodec:
 
 
 def _seconds(at: "float | dt.datetime") -> float:
+    seconds = at.timestamp() if isinstance(at, dt.datetime) else float(at)
+    # Not a number is not between them either.
+    if not FIRST_S <= seconds <= LAST_S:
+        raise ValueError(
+            f"a timer is at a time between the years 1 and 9999, got {seconds}; give seconds since 1970 or a datetime"
+        )
     # Timers are kept in microseconds.
-    return round(at.timestamp() if isinstance(at, dt.datetime) else float(at), 6)
+    return round(seconds, 6)
 
 
 def _default(value: Any) -> Any:

@@ -10,7 +10,6 @@ import os
 import struct
 import tempfile
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 import lmdb
 
 from elastream.errors import BaseUnusable
+from elastream.lanes.state_sums import record_sum
 
 MOST_BYTES = 1 << 40
 """A store without a bound may grow to this size: addresses that are set aside, not memory nor disk."""
@@ -96,6 +96,7 @@ class StateStore:
                 map_async=True,
                 readahead=False,
                 max_readers=1024,
+                mode=0o600,
             )
             self._file = os.open(place / "data.mdb", os.O_RDONLY)
             self._looks = 0
@@ -127,8 +128,8 @@ class StateStore:
                 sums = more.get(group)
                 if sums is None:
                     sums = more[group] = [0, 0, 0]
-                _count(sums, place, old, -1)
-                _count(sums, place, new, 1)
+                _count(sums, group, key, old, -1)
+                _count(sums, group, key, new, 1)
         with self._lock:
             for group, sums in more.items():
                 before = self._sums.get((operator, group), _NONE)
@@ -138,8 +139,8 @@ class StateStore:
         """All of a group, whatever was known of it before."""
         pairs = [(_place(group, key), _packed(key, record)) for key, record in records]
         sums = [0, 0, 0]
-        for place, stored in pairs:
-            _count(sums, place, stored, 1)
+        for (key, _), (_, stored) in zip(records, pairs, strict=True):
+            _count(sums, group, key, stored, 1)
         with self._writing(operator) as transaction:
             self._clear(transaction, operator, group)
             with transaction.cursor() as cursor:
@@ -244,13 +245,13 @@ def _clear(transaction: lmdb.Transaction, table: Any, prefix: bytes) -> None:
             cursor.delete()
 
 
-def _count(sums: list[int], place: bytes, stored: bytes | None, sign: int) -> None:
+def _count(sums: list[int], group: int, key: bytes, stored: bytes | None, sign: int) -> None:
     """Add a record to what a group amounts to, or take it away."""
     if stored is not None:
+        record = _record(key, stored)
         sums[0] += sign
-        sums[1] += sign * (len(place) - 1 + len(stored))
-        # With the length, for where a key ends counts too.
-        sums[2] += sign * zlib.crc32(stored, zlib.crc32(place) ^ len(place))
+        sums[1] += sign * (len(key) + len(record))
+        sums[2] += sign * record_sum(group, key, record)
 
 
 def _timer(kind: int, at_s: float, place: bytes) -> bytes:

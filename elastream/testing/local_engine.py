@@ -6,12 +6,14 @@ from typing import Any
 
 from elastream.engine.assemble import Plan, assemble
 from elastream.engine.clock import VirtualClock
+from elastream.engine.fresh import begin_anew
 from elastream.engine.handle import RunHandle
 from elastream.engine.hosts.inline_hosts import InlineHosts
 from elastream.engine.hosts.local_hosts import LocalHosts
 from elastream.fleet.machines import FixedMachines, Machines
 from elastream.lanes.store import Store
 from elastream.topology import Graph, Topology
+from elastream.user_code import refuse_run
 
 
 @dataclass(frozen=True)
@@ -28,20 +30,23 @@ class LocalEngine:
     machines: Machines | None = None
     """Those on which hosts are; None: one with room for `hosts`."""
 
-    def run(self, topology: Topology | Graph, base: str | None = None, **how: Any) -> RunHandle:
+    def run(self, topology: Topology | Graph, base: str | None = None, *, fresh: bool = False, **how: Any) -> RunHandle:
         """Like `elastream.run`: what decides and how, from `settings` to the targets, is as there."""
+        refuse_run()
         graph = topology.build() if isinstance(topology, Topology) else topology
         store = Store(base or tempfile.mkdtemp(prefix="elastream-"))
+        if fresh:
+            begin_anew(store)
         clock = VirtualClock() if self.virtual else None
         hosts = InlineHosts(clock) if clock else LocalHosts(processes=self.processes)
-        made = assemble(
+        return assemble(
             graph,
             store,
             Plan(**how),
             hosts,
             hosts.start,
+            RunHandle,
             machines=self.machines or FixedMachines(lambda: self.hosts),
             slots=lambda: self.hosts,
             clock=clock,
         )
-        return RunHandle(made)

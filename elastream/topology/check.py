@@ -1,5 +1,6 @@
 """The rules a graph must keep. Declared parts enter; a frozen graph in topological order leaves, or an error."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pyarrow as pa
 from elastream.errors import TopologyError
 from elastream.topology.graph import Graph
 from elastream.topology.groupings import KEY_GROUPS, KINDS, STORM_ONLY
-from elastream.topology.operators import LARGEST_POOL, Edge, Kind, Operator
+from elastream.topology.operators import IDLE_S, LARGEST_POOL, Edge, Kind, Operator
 
 
 def checked_graph(name: str, operators: Sequence[Operator], edges: Sequence[Edge]) -> Graph:
@@ -176,6 +177,9 @@ def _dataframe(graph: Graph, operator: Operator) -> None:
             )
 
 
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+"""The units in which Arrow keeps times."""
+
 _STATE_WORDS = ("remove", "wake_at", "wake_at_event")
 
 
@@ -208,8 +212,18 @@ def _keyed(graph: Graph, operator: Operator) -> None:
             raise TopologyError(
                 f"{here}: event_time {state.event_time!r} is no timestamp that enters; there are {_columns(entering)}"
             )
-    if state.lateness_s < 0 or (state.lateness_s and state.event_time is None):
+    if not 0 <= state.lateness_s < math.inf or (state.lateness_s and state.event_time is None):
         raise TopologyError(f"{here}: lateness_s must be 0 or more, and needs event_time, got {state.lateness_s}")
+    if state.event_time is not None:
+        kind = graph.input_schema(operator.name).field(state.event_time).type
+        units = state.lateness_s * _PER_SECOND[kind.unit]
+        if kind.unit in ("s", "ms") and abs(units - round(units)) > 1e-6:
+            raise TopologyError(
+                f"{here}: event_time {state.event_time!r} is {kind}, so lateness_s must be whole {kind.unit}, got "
+                f"{state.lateness_s}; round it, or cast the column to timestamp[us]"
+            )
+    if not state.idle_s >= 0 or (state.idle_s != IDLE_S and state.event_time is None):
+        raise TopologyError(f"{here}: idle_s must be 0 or more, and needs event_time, got {state.idle_s}; set idle_s=5")
     if state.drop_late and state.event_time is None:
         raise TopologyError(f"{here}: drop_late needs event_time; name the column that says when a tuple happened")
     if state.on_timer is not None:

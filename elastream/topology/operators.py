@@ -14,6 +14,9 @@ OperatorName = NewType("OperatorName", str)
 LARGEST_POOL = 1024
 """More lanes than this for one operator is a typing error, not a deployment."""
 
+IDLE_S = 5.0
+"""The default of `idle_s`: longer than pauses of a healthy source, short beside the time for which people watch a silent one."""
+
 
 class Kind(StrEnum):
     """What an operator's function takes and gives."""
@@ -59,6 +62,9 @@ class KeyedState:
 
     drop_late: bool = False
     """True: a tuple that happened before the watermark is dropped, and counted as late."""
+
+    idle_s: float = IDLE_S
+    """An input that gave nothing for this long does not hold back the watermark."""
 
     merge: Callable[..., Any] | None = None
     """Takes a part of a key's state into the state, so that a key may be split over replicas."""

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Required, TypedDict
 
-import pyarrow as pa
-
 from elastream.errors import TopologyError
 from elastream.topology.groupings import Grouping
 from elastream.topology.operators import Kind, Replicas
+from elastream.topology.schemas import SchemaLike
 
 Function = Callable[..., Any]
 After = str | Sequence[str]
@@ -29,7 +28,7 @@ class OperatorOptions(TypedDict, total=False):
     grouping: Groupings
     replicas: ReplicaRange
     start: int | None
-    schema: str | pa.Schema | None
+    schema: SchemaLike
     chain: bool
     waits: bool
 
@@ -38,13 +37,14 @@ class KeyedOptions(OperatorOptions, total=False):
     """The same for an operator that remembers something of every key."""
 
     key: Required[str | Sequence[str]]
-    state: Required[str | pa.Schema]
+    state: Required[SchemaLike]
     initial: dict[str, Any]
     ttl_s: float | None
     on_timer: Function | None
     event_time: str | None
     lateness_s: float
     drop_late: bool
+    idle_s: float
     merge: Function | None
 
 
@@ -59,12 +59,16 @@ class WindowOptions(TypedDict, total=False):
     length_s: float
     session_s: float
     lateness_s: float
+    idle_s: float
     replicas: ReplicaRange
     start: int | None
     waits: bool
 
 
-KEYED_WORDS = ("key", "state", "initial", "ttl_s", "on_timer", "event_time", "lateness_s", "drop_late", "merge")
+KEYED_WORDS = (
+    *("key", "state", "initial", "ttl_s", "on_timer"),
+    *("event_time", "lateness_s", "drop_late", "idle_s", "merge"),
+)
 """What a keyed operator takes besides the options of all operators."""
 
 

@@ -1,11 +1,16 @@
-"""Column declarations: a Spark DDL string or an Arrow schema enters, an Arrow schema leaves."""
+"""Column declarations: Spark DDL, an Arrow schema, a StructType or a dataclass enters, an Arrow schema leaves."""
 
 import re
-from typing import NoReturn
+from dataclasses import is_dataclass
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from elastream.errors import TopologyError
+from elastream.topology.schema_types import is_struct_type, schema_of_dataclass, schema_of_struct_type
+
+SchemaLike = Any
+"""Columns as users declare them: `"id long, name string"`, a `pyarrow.Schema`, Spark's `StructType`, or a dataclass."""
 
 DUE = "_due"
 """The column every tuple carries: the time at which it was due to enter the topology."""
@@ -33,9 +38,9 @@ _ATOMS: dict[str, pa.DataType] = {
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z_0-9]*|\d+|[<>,:()])")
 
 
-def parse_schema(declared: "str | pa.Schema") -> pa.Schema:
-    """Turn `"id long, words array<string>"` into an Arrow schema; an Arrow schema stays what it is."""
-    schema = declared if isinstance(declared, pa.Schema) else _Ddl(declared).columns()
+def parse_schema(declared: SchemaLike) -> pa.Schema:
+    """Turn `"id long, words array<string>"`, a StructType or a dataclass into an Arrow schema; one of these stays as it is."""
+    schema = _schema(declared)
     names = schema.names
     if len(set(names)) < len(names):
         raise TopologyError(f"schema {names}: each column once; rename the second one")
@@ -45,6 +50,16 @@ def parse_schema(declared: "str | pa.Schema") -> pa.Schema:
     if DUE in names:
         raise TopologyError(f"schema {names}: {DUE!r} is kept for the time a tuple was due; rename the column")
     return schema
+
+
+def _schema(declared: SchemaLike) -> pa.Schema:
+    if isinstance(declared, pa.Schema):
+        return declared
+    if is_struct_type(declared):
+        return schema_of_struct_type(declared, lambda text: _Ddl(text).one_type())
+    if isinstance(declared, type) and is_dataclass(declared):
+        return schema_of_dataclass(declared)
+    return _Ddl(declared).columns()
 
 
 def stored(schema: pa.Schema) -> pa.Schema:
@@ -59,7 +74,7 @@ class _Ddl:
         self._text = text
         self._tokens: list[str] = []
         if not isinstance(text, str):
-            self._fail("text or a pyarrow.Schema")
+            self._fail("text, a pyarrow.Schema, a StructType or a dataclass")
         self._tokens = _TOKEN.findall(text)
         self._at = 0
         if "".join(self._tokens) != re.sub(r"\s+", "", text):
@@ -73,6 +88,12 @@ class _Ddl:
         if self._peek():
             self._fail("a comma or the end")
         return pa.schema(fields)
+
+    def one_type(self) -> pa.DataType:
+        kind = self._type()
+        if self._peek():
+            self._fail("the end")
+        return kind
 
     def _field(self, separator: str) -> pa.Field:
         name = self._next()

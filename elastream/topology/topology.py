@@ -10,7 +10,7 @@ from elastream.topology import groupings
 from elastream.topology.check import checked_graph
 from elastream.topology.graph import Graph
 from elastream.topology.groupings import Grouping
-from elastream.topology.operators import Edge, KeyedState, Kind, Operator, OperatorName
+from elastream.topology.operators import IDLE_S, Edge, KeyedState, Kind, Operator, OperatorName
 from elastream.topology.options import (
     KEYED_WORDS,
     After,
@@ -23,7 +23,7 @@ from elastream.topology.options import (
     check_words,
     replicas_of,
 )
-from elastream.topology.schemas import parse_schema
+from elastream.topology.schemas import SchemaLike, parse_schema
 from elastream.topology.windows import windows_of
 
 
@@ -31,7 +31,8 @@ class Topology:
     """A graph of operators in the making. `build()` checks it and gives the frozen `Graph`.
 
     Every operator names those it comes `after`. `replicas` is how many it may have, `(least, most)` or one
-    number; `start` is how many it has when the run begins (default: the least). An operator that `waits`, for a
+    number; `start` is how many it has when the run begins (default: the least). `schema` are the columns that leave it: text
+    such as "id long, name string", a `pyarrow.Schema`, Spark's `StructType` or a dataclass. An operator that `waits`, for a
     database or for another service, may have its replicas served in threads of one process; its function must allow that.
     """
 
@@ -92,7 +93,7 @@ class Topology:
         new. What the function sets is kept; `state.remove()` forgets the key. With several columns as `key`, the key is a tuple.
 
         `state.wake_at(time)` has `on_timer(key, time, state) -> iterable of dict` called when that time has come, or with
-        `state.wake_at_event(time)` when the watermark has passed it: `lateness_s` behind the newest time in column `event_time`.
+        `state.wake_at_event(time)` when the watermark of column `event_time` has passed it; see `window` for how it moves.
         Times are seconds since 1970 or datetimes, and come back as seconds.
 
         With `grouping=groupings.redirection(key)` and `merge(key, part, state) -> iterable of dict`, a key that is too much for one
@@ -121,6 +122,9 @@ class Topology:
         end when a key has not come for so long. `aggregate={"n": "count()", "most": "max(bytes)"}` are the columns, behind the
         key, `window_start` and `window_end`; there are count, sum, min, max and mean. A tuple that is older than the watermark is
         dropped, and counted as late.
+
+        The watermark is `lateness_s` behind the slowest of all inputs and of their partitions, and waits for all rows that are on
+        their way. An input that is silent for `idle_s` seconds, 5 if not given, does not hold it back; `math.inf`: it always does.
         """
         if missing := [word for word in ("key", "time", "aggregate", "after") if word not in how]:
             raise TopologyError(f"window {name!r}: takes {missing[0]}=; see Topology.window")
@@ -142,7 +146,7 @@ class Topology:
             session_s=how.get("session_s"),
             aggregate=how["aggregate"],
         )
-        rest: Any = {word: how[word] for word in ("after", "replicas", "start", "waits") if word in how}
+        rest: Any = {word: how[word] for word in ("after", "replicas", "start", "waits", "idle_s") if word in how}
         return self.keyed(
             name,
             made.add,
@@ -210,6 +214,7 @@ class Topology:
             how.get("event_time"),
             how.get("lateness_s", 0.0),
             how.get("drop_late", False),
+            how.get("idle_s", IDLE_S),
             how.get("merge"),
         )
         rest: Any = {word: value for word, value in how.items() if word not in KEYED_WORDS}
@@ -270,7 +275,7 @@ class Topology:
             self._edges.append(Edge(OperatorName(predecessor), OperatorName(name), chosen))
         return self
 
-    def _columns(self, name: str, kind: Kind, schema: str | pa.Schema | None) -> pa.Schema:
+    def _columns(self, name: str, kind: Kind, schema: SchemaLike) -> pa.Schema:
         """What leaves the operator: as declared, else what enters."""
         if schema is None:
             return None

@@ -14,6 +14,12 @@ _CALL = re.compile(r"\s*(count|sum|min|max|mean)\s*\(\s*(\w*)\s*\)\s*")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
 
+_LEAST_S, _MOST_S = 1e-6, 100 * 365.25 * 86_400
+"""Times are kept in microseconds."""
+
+MOST_WINDOWS = 1000
+"""In which one tuple may be: each of them is changed by it."""
+
 Row = dict[str, Any]
 
 
@@ -159,11 +165,20 @@ def windows_of(
     for word, seconds in (("every_s", every_s), ("length_s", length_s), ("session_s", session_s)):
         if seconds is not None and not seconds > 0:
             raise TopologyError(f"{here}: {word} must be more than 0, got {seconds}")
+        if seconds is not None and not _LEAST_S <= seconds <= _MOST_S:
+            raise TopologyError(
+                f"{here}: {word} must be {_LEAST_S:.6f} seconds to {_MOST_S:.0f}, which are 100 years, got {seconds}"
+            )
     every_us = round((every_s or 0.0) * 1e6)
     length_us = round(length_s * 1e6) if length_s is not None else every_us
     if length_us < every_us:
         raise TopologyError(
             f"{here}: length_s {length_s} is shorter than every_s {every_s}; some tuples would be in no window"
+        )
+    if (windows := -(-length_us // every_us) if every_us else 1) > MOST_WINDOWS:
+        raise TopologyError(
+            f"{here}: a tuple is in {MOST_WINDOWS} windows at most, and would be in {windows} of length_s {length_s} every_s {every_s}; "
+            f"set every_s to {length_us / MOST_WINDOWS / 1e6:g} or more, or a shorter length_s"
         )
     if not aggregate:
         raise TopologyError(f"{here}: nothing is computed; give aggregate={{'n': 'count()'}}")

@@ -16,8 +16,7 @@ from elastream.workload.words import read_pairs, read_parameters, read_value, su
 SYNTAX = """\
 A workload is a trace that ships with the package (elastream trace list), a CSV
 file with t_seconds,events and a constant step, or a shape with its parameters.
-A file is looked for here, in the directory that $ELASTREAM_TRACES names, and in
-../shared/traces.
+A file is looked for here, and in the directory that $ELASTREAM_TRACES names.
 Rates are tuples per second; seconds is the length of the whole:
 
   constant:per_second=200,seconds=60

@@ -13,8 +13,6 @@ from elastream.workload.trace_file import from_csv
 
 TRACES = "ELASTREAM_TRACES"
 """The environment variable that names a directory with traces."""
-BESIDE = "../shared/traces"
-"""Where traces may be that several checkouts share."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ def where_looked(folders: Sequence[str] = ()) -> str:
 
 
 def _folders(folders: Sequence[str]) -> list[str]:
-    return [folder for folder in (*folders, ".", os.environ.get(TRACES, ""), BESIDE) if folder]
+    return [folder for folder in (*folders, ".", os.environ.get(TRACES, "")) if folder]
 
 
 def provenance(name: str) -> Provenance:

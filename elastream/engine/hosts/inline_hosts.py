@@ -6,6 +6,7 @@ from elastream.engine.messages import Chairs, Receipt, Routing, ToHost, Usage, W
 from elastream.engine.worker.context import WorkerContext, make_context
 from elastream.engine.worker.program import Program
 from elastream.engine.worker.run_work import run_work
+from elastream.lanes.segments import FOLDER as SEGMENTS
 from elastream.lanes.store import Store
 
 
@@ -28,9 +29,9 @@ class InlineHosts:
     def keep(self, host: int) -> None:
         if host not in self._contexts:
             assert self._program is not None
-            self._came += 1
-            incarnation = self._incarnations[host] = f"inline{self._came}"
-            context = make_context(self._program, Store(self._program.base), incarnation, cached=True)
+            store = Store(self._program.base)
+            incarnation = self._incarnations[host] = self._new_incarnation(store)
+            context = make_context(self._program, store, incarnation, cached=True)
             context.wall_s = self._clock.wall_s
             self._contexts[host] = context
             self._events.append(HostCame(host, incarnation, 0, "here", "here"))
@@ -39,6 +40,8 @@ class InlineHosts:
         context = self._contexts.pop(host, None)
         if context is not None:
             context.close()
+            # What it was given and has not done goes with it.
+            self._works = [(number, work) for number, work in self._works if number != host]
             self._events.append(HostWent(host, self._incarnations[host]))
 
     def poll(self, timeout_s: float) -> list[Event]:
@@ -67,9 +70,21 @@ class InlineHosts:
     def replace(self, host: int) -> None:
         """Nothing hangs: works are done one after another."""
 
+    def last_words(self) -> str:
+        """They have no standard error of their own."""
+        return ""
+
     def close(self) -> None:
         for context in self._contexts.values():
             context.close()
+
+    def _new_incarnation(self, store: Store) -> str:
+        """The next number that no host of an earlier run has had: segments are named by it."""
+        taken = {name.partition("-")[0] for name in store.names(SEGMENTS)}
+        while True:
+            self._came += 1
+            if (incarnation := f"inline{self._came}") not in taken:
+                return incarnation
 
     def _do(self, context: WorkerContext, work: Work) -> Receipt:
         receipt, written = run_work(context, self._routing, work)

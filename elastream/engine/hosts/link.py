@@ -81,6 +81,10 @@ class HostLink(Protocol):
         """End this host, hanging as it may be; another one takes its place and its number."""
         ...
 
+    def last_words(self) -> str:
+        """The end of what hosts wrote to their standard error, and why they ended, as far as it is known here."""
+        ...
+
     def close(self) -> None:
         """End all hosts. Returns soon, whatever they do."""
         ...

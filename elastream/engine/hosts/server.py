@@ -1,6 +1,6 @@
 """The driver's end of the sockets: hosts come, say what they did, and go. One thread, the tick's, reads and writes them all.
 
-Whoever connects must first prove, in a thread of its own, that it knows the run's secret.
+A second thread accepts connections and checks that they know the run's secret (`handshakes.py`).
 """
 
 import contextlib
@@ -14,13 +14,14 @@ from collections import deque
 import msgspec
 
 from elastream.engine import messages, wire
+from elastream.engine.hosts.handshakes import Greeted, Handshakes
 from elastream.engine.hosts.link import Event, HostCame, HostSaid, HostsFailed, HostUses, HostWent
 from elastream.engine.messages import Ready, Receipts, ToHost, Usage
 
 log = logging.getLogger("elastream.hosts")
 
-GREETING_S = 10.0
-"""How long a stranger may take to prove that it is none."""
+CLOSE_S = 2.0
+"""How long the handshakes' thread may take to end."""
 
 READ_BYTES = 1 << 18
 
@@ -52,7 +53,9 @@ class HostServer:
         self._parked: dict[int, deque[_Connection]] = {}
         self._new: deque[_Connection | HostsFailed] = deque()
         self._closed = False
-        threading.Thread(target=self._accept, name="elastream-accept", daemon=True).start()
+        self._handshakes = Handshakes(self._listener, self.secret)
+        self._greeting = threading.Thread(target=self._greet, name="elastream-handshakes", daemon=True)
+        self._greeting.start()
 
     @property
     def whereabouts(self) -> tuple[tuple[str, int], bytes]:
@@ -92,9 +95,8 @@ class HostServer:
 
     def close(self) -> None:
         self._closed = True
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
+        self._handshakes.wake()
+        self._greeting.join(CLOSE_S)
         self._selector.close()
         new = [one for one in self._new if isinstance(one, _Connection)]
         for connection in (*self._live.values(), *new, *(c for parked in self._parked.values() for c in parked)):
@@ -177,26 +179,17 @@ class HostServer:
         if key is not None and key.events != wanted:
             self._selector.modify(connection.socket, wanted, connection)
 
-    def _accept(self) -> None:
-        while not self._closed:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._greet, args=(connection,), daemon=True).start()
-
-    def _greet(self, connection: socket.socket) -> None:
+    def _greet(self) -> None:
+        """Have strangers authenticated until `close`, in a thread of its own."""
         try:
-            connection.settimeout(GREETING_S)
-            wire.greet_as_driver(connection, self.secret)
-            frame = wire.read_frame(connection)
-            ready = messages.decode_to_driver(frame) if frame is not None else None
-        except (OSError, msgspec.DecodeError):
-            connection.close()
-            return
-        if not isinstance(ready, Ready):
-            connection.close()
-            return
+            while not self._closed:
+                for greeted in self._handshakes.step():
+                    self._greeted(greeted)
+        finally:
+            self._handshakes.close()
+
+    def _greeted(self, greeted: Greeted) -> None:
+        connection, ready = greeted.connection, greeted.ready
         if ready.version != messages.VERSION:
             connection.close()
             self._new.append(
@@ -206,12 +199,14 @@ class HostServer:
                 )
             )
         else:
-            connection.setblocking(False)
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            keep_alive(connection)
+            try:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                keep_alive(connection)
+            except OSError:
+                # It is gone already.
+                connection.close()
+                return
             self._new.append(_Connection(connection, ready))
-        if self._closed:
-            connection.close()
         self.wake()
 
 

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from elastream.engine.hosts.link import Event, HostCame, HostsFailed
+from elastream.engine.hosts.refusal import refusal_in
 from elastream.engine.hosts.server import HostServer
 from elastream.engine.messages import ToHost
 from elastream.engine.spark.java_errors import GONE, is_gone, java_reason
 from elastream.engine.spark.session import is_stopped
+from elastream.engine.spark.stderr_filter import last_lines
 from elastream.engine.worker.host import serve_as_host
 from elastream.engine.worker.program import Program, load_program
 
@@ -53,6 +55,8 @@ class SparkHosts:
         self._came: set[int] = set()
         """Hosts that have come since their job was started last."""
         self._failed: list[HostsFailed] = []
+        self._reason = ""
+        """Why a job of a host ended last."""
         self._program = b""
         self._name = f"elastream-{uuid.uuid4().hex[:8]}"
 
@@ -96,6 +100,9 @@ class SparkHosts:
             # Spark ends the process, should it not end by itself.
             threading.Thread(target=self._cancel, args=(job,), daemon=True).start()
 
+    def last_words(self) -> str:
+        return "\n".join(words for words in (self._reason, last_lines()) if words)
+
     def close(self) -> None:
         self._closed.set()
         jobs = list(self._jobs.values())
@@ -128,14 +135,18 @@ class SparkHosts:
             except Exception as error:
                 if job.ended.is_set() or self._closed.is_set():
                     return
-                log.info("the job of host %d ended: %s", number, java_reason(error))
+                self._reason = java_reason(error)
+                log.info("the job of host %d ended: %s", number, self._reason)
                 # One that came and went was killed, or replaced because of a tuple that hangs: another will come.
                 failures = 0 if number in self._came else failures + 1
                 if is_gone(error) or is_stopped(self._spark):
                     self._fail(GONE)
                     return
+                if refused := refusal_in(str(error)):
+                    self._fail(refused)
+                    return
                 if failures >= MOST_FAILURES:
-                    self._fail(f"hosts: Spark cannot run them: {java_reason(error)}")
+                    self._fail(f"hosts: Spark cannot run them: {self._reason}")
                     return
             if time.monotonic() - began > LIVED_S:
                 wait_s, failures = FIRST_WAIT_S, 0

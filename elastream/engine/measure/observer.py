@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from elastream.control import ControlLoop, Observation, Redirected, StateMoved
+from elastream.control.listeners import Listeners
 from elastream.engine.clock import Clock
 from elastream.engine.measure.totals import Measurements, Scene
 from elastream.engine.tick.lane_loads import LaneLoads
@@ -14,8 +15,6 @@ from elastream.engine.tick.ports import Tick
 from elastream.topology import Graph
 
 log = logging.getLogger("elastream.measure")
-
-Listener = Callable[[Tick], object]
 
 
 class SceneMaker(Protocol):
@@ -33,7 +32,7 @@ class RunObserver:
         self._scene = scene
         self._lock = threading.Lock()
         self._learned_s = clock.now()
-        self.listeners: list[Listener] = []
+        self.listeners: Listeners[Tick] = Listeners("ticks", log)
         self.control: ControlLoop | None = None
         self.state_moves: Callable[[], Iterable[StateMoved]] = list
         """Receipts of states that moved, the newest last."""
@@ -46,11 +45,7 @@ class RunObserver:
         with self._lock:
             self._measurements.add(tick)
         self._loads.add(tick.result)
-        for listener in self.listeners:
-            try:
-                listener(tick)
-            except Exception:
-                log.exception("a listener to ticks raised; the stream goes on")
+        self.listeners.tell(tick)
 
     def step(self, now: float) -> None:
         if self.control is not None:

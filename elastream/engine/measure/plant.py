@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from elastream.control import Decision, LevelDecision, Move, Observation, Restart
+from elastream.control import Decision, LevelDecision, Move, Observation
 from elastream.control.containers import set_levels
 from elastream.engine.measure.observer import RunObserver
 from elastream.fleet import Fleet
@@ -16,28 +16,31 @@ class EnginePlant:
         observer: RunObserver,
         resize: Callable[[str, int], object],
         place: Callable[[tuple[Move, ...]], object],
-        stand_still: Callable[[float, bool], object],
-        restart_s: float,
+        pause: Callable[[float], object],
+        discard: Callable[[], object],
         fleet: Fleet | None = None,
     ) -> None:
-        """`stand_still(seconds, loses)` gives out no work for so long, and drops what waits if it loses."""
         self._observer = observer
         self._resize = resize
         self._place = place
-        self._stand_still = stand_still
-        self._restart_s = restart_s
+        self._pause = pause
+        self._discard = discard
         self._fleet = fleet
 
     def observe(self) -> Observation:
         return self._observer.end_interval()
 
-    def apply(self, decisions: tuple[Decision, ...], restart: Restart) -> float:
+    def apply(self, decisions: tuple[Decision, ...]) -> float:
         for decision in decisions:
             self._resize(decision.operator, decision.after)
-        if restart is Restart.NO:
-            return 0.0
-        self._stand_still(self._restart_s, restart is Restart.LOSES)
-        return self._restart_s
+        return 0.0
+
+    def pause(self, seconds: float) -> float:
+        self._pause(seconds)
+        return seconds
+
+    def discard(self) -> None:
+        self._discard()
 
     def place(self, moves: tuple[Move, ...]) -> None:
         self._place(moves)

@@ -9,13 +9,13 @@ from elastream.control.fleet_sample import fleet_sample
 from elastream.control.health import health_sample
 from elastream.control.load import load_sample
 from elastream.control.remarks import other_remarks
-from elastream.engine.handle import RunHandle
+from elastream.engine.handle import RunHandle, RunListener
 from elastream.engine.measure.usage import UsageMeter
 from elastream.engine.tick.ports import Tick
 from elastream.lanes import Audit, OperatorCounts
-from elastream.scoring import Events, Record, Rescale, Sample
-from elastream.scoring.latency import Latencies
-from elastream.topology import Kind
+from elastream.report import Events, Record, Rescale, Sample
+from elastream.report.latency import Latencies
+from elastream.topology import Graph, Kind
 from elastream.workload.replay import Replay
 
 log = logging.getLogger("elastream.measure")
@@ -26,16 +26,17 @@ USAGE_S = 0.5
 SAMPLE_S = 0.1
 """Ticks are added up to samples of about this length: there are hundreds a second."""
 
+SHORTEST_S = 1e-3
+"""Of a sample: a run may end with its first tick."""
 
-class Recorder:
-    """Listens to a handle and writes down what happens."""
 
-    def __init__(self, handle: RunHandle) -> None:
-        graph = handle.graph
+class Recorder(RunListener):
+    """Listens to a run from its first tick on and writes down what happens: `run(graph, listeners=[recorder])`."""
+
+    def __init__(self, graph: Graph) -> None:
         self._operators = [operator.name for operator in graph.operators]
         self.record = Record(graph.name, tuple(source.name for source in graph.sources))
         self.record.pools = {o.name: o.replicas.most for o in graph.served if o.kind is not Kind.OUTPUT}
-        self.record.policy, self.record.interval_s = handle.policy, handle.td_s
         self.reasons: dict[str, str] = {}
         """Why the next change of an operator's replicas happens; whoever asks for it says so here."""
         self._start_s: float | None = None
@@ -44,24 +45,45 @@ class Recorder:
         self._counts: dict[str, OperatorCounts] = {}
         self._latencies = Latencies()
         self._applying = 0
-        self._handle = handle
+        self._started: RunHandle | None = None
+        self._last: Tick | None = None
         self._moves = 0
-        threading.Thread(target=self._watch_usage, name="elastream-usage", daemon=True).start()
-        handle.subscribe(self.add)
-        handle.on_decision(self.decided)
 
-    def add(self, tick: Tick) -> None:
+    def on_start(self, handle: RunHandle) -> None:
+        self._started = handle
+        self.record.policy, self.record.interval_s = handle.policy, handle.td_s
+        self.record.base = str(handle.store)
+        threading.Thread(target=self._watch_usage, name="elastream-usage", daemon=True).start()
+
+    @property
+    def _handle(self) -> RunHandle:
+        assert self._started is not None, "a recorder listens to a run: run(..., listeners=[recorder])"
+        return self._started
+
+    def on_end(self, handle: RunHandle) -> None:
+        """Record what came after the last sample."""
+        if (
+            self._last is not None
+            and self._start_s is not None
+            and (self._counts or self._last.ended_s > self._began_s)
+        ):
+            self._end_sample(self._last, self._last.ended_s - self._start_s)
+
+    def on_tick(self, tick: Tick) -> None:
+        self._last = tick
+        if any(counts.failed for counts in tick.result.counts.values()):
+            self.record.dead_letters, self.record.failures = self._handle.new_dead_letters, list(self._handle.failures)
+        for name, counts in tick.result.counts.items():
+            self._counts.setdefault(name, OperatorCounts()).add(counts)
+        self._latencies.merge(tick.result.latencies)
         if self._start_s is None:
-            # The run begins when the first tick is over.
+            # Time begins when the first tick is over; what it did counts in the first sample.
             self._start_s = self._began_s = tick.ended_s
             self._replicas = dict(tick.replicas)
             self.record.spikes = self._injected(tick.ended_s)
             return
         record, t_s, seconds = self.record, tick.ended_s - self._start_s, tick.ended_s - tick.started_s
         record.tick_ms.append(seconds * 1e3)
-        for name, counts in tick.result.counts.items():
-            self._counts.setdefault(name, OperatorCounts()).add(counts)
-        self._latencies.merge(tick.result.latencies)
         changed = {name: size for name, size in tick.replicas.items() if size != self._replicas.get(name, size)}
         for name, size in changed.items():
             record.rescales.append(Rescale(t_s, name, self._replicas[name], size, self.reasons.pop(name, "asked for")))
@@ -77,7 +99,7 @@ class Recorder:
             self._end_sample(tick, t_s)
 
     def _end_sample(self, tick: Tick, t_s: float) -> None:
-        record, seconds = self.record, tick.ended_s - self._began_s
+        record, seconds = self.record, max(tick.ended_s - self._began_s, SHORTEST_S)
         record.latencies.merge(self._latencies)
         record.latency_line.add(t_s, self._latencies)
         unread = self._handle.unread(tick.ended_s)
@@ -86,6 +108,7 @@ class Recorder:
         for name in self._operators:
             counts = self._counts.get(name) or OperatorCounts()
             is_source = name in record.sources
+            record.late[name] += counts.late
             record.series.add(
                 name,
                 Sample(
@@ -93,13 +116,14 @@ class Recorder:
                     seconds,
                     counts.processed if is_source else counts.received,
                     counts.processed,
-                    counts.dropped,
+                    counts.late + counts.overflowed,
                     unread.get(name, 0) if is_source else tick.queued.get(name, 0),
                     tick.replicas.get(name, 1),
                     counts.busy_s,
                     counts.entered,
                     counts.finished,
                     (unread.get(name, 0) if held else 0) if is_source else tick.waiting.get(name, 0),
+                    counts.late,
                 ),
             )
         for moved in self._handle.state_moves:
@@ -132,7 +156,7 @@ class Recorder:
                 found += [(begun_s + from_s, begun_s + to_s) for from_s, to_s in source.source.arrivals.spikes]
         return tuple(sorted(found))
 
-    def decided(self, entry: JournalEntry) -> None:
+    def on_decision(self, entry: JournalEntry) -> None:
         """Keep the words: those of a change go with it when it takes effect. And how loaded the replicas are."""
         observation = entry.observation
         t_s = observation.ended_s - (self._start_s or observation.ended_s)
@@ -161,4 +185,5 @@ class Recorder:
 
 
 def events_of(audit: Audit) -> Events:
-    return Events(audit.entered, audit.finished, audit.dropped, audit.queued, audit.duplicates)
+    dropped, dead_letters = audit.dropped - audit.dead_letters, audit.dead_letters
+    return Events(audit.entered, audit.finished, dropped, audit.queued, audit.duplicates, audit.created, dead_letters)

@@ -13,7 +13,7 @@ from elastream.fleet import LevelState
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.segments import LaneId
 from elastream.lanes.state import LedgerState
-from elastream.scoring.latency import Latencies
+from elastream.report.latency import Latencies
 from elastream.topology import Graph, Kind, Operator
 
 KEPT_S = 60.0
@@ -154,6 +154,7 @@ class Totals:
             hosts=self._hosts(scene, seconds),
             fleet=scene.fleet,
             latencies=dict(self.latencies.buckets),
+            failed=total.failed,
         )
 
     def _hosts(self, scene: Scene, seconds: float) -> tuple[HostObservation, ...]:
@@ -199,6 +200,7 @@ class Totals:
             emitted=self.counts[last].emitted if last in self.counts else 0,
             queued=scene.unread.get(name, 0) if role == "source" else sum(lane.queued for lane in lanes),
             dropped=counts.dropped,
+            late=counts.late,
             busy_seconds=busy_s,
             service_seconds=service_s,
             lanes=lanes,

@@ -24,9 +24,9 @@ PRELOADED = (
     "pyspark.sql.streaming.stateful_processor_util",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.worker",
-    "elastream.engine.edges.dataframe_ends",
-    "elastream.engine.edges.lane_reader",
-    "elastream.engine.edges.sources",
+    "elastream.connectors.dataframes.ends",
+    "elastream.connectors.query.lane_reader",
+    "elastream.connectors.sources",
     "elastream.engine.hosts.spark_hosts",
     "elastream.engine.worker.host",
 )

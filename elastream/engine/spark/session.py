@@ -9,15 +9,18 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from elastream.engine.spark.archive import java_options
 from elastream.engine.spark.jars import found_jars
+from elastream.engine.spark.java import check_java
+from elastream.engine.spark.java_errors import java_reason
 from elastream.engine.spark.masters import check_master, is_local, is_on_loopback
 from elastream.engine.spark.sockets import socket_folder
 from elastream.engine.spark.stderr_filter import filtered_stderr
-from elastream.errors import SettingError
+from elastream.errors import RunFailed, SettingError
 
 TICK_SETTINGS = {
     # Workers fork from a daemon that has imported everything and frozen it.
@@ -90,14 +93,27 @@ def session(master: str | None = None, extra: dict[str, str] | None = None) -> S
         settings["spark.jars"] = ",".join(map(str, jars))
     conf = SparkConf().setMaster(chosen).setAppName("elastream").setAll(list((settings | (extra or {})).items()))
     if SparkContext._gateway is None:
-        writing = filtered_stderr()
+        if not is_submitted():
+            check_java()
+        try:
+            conf = _launch(conf, chosen, settings, extra or {})
+        except (PySparkException, Py4JError) as error:
+            raise RunFailed(f"Spark could not be started: {java_reason(error)}") from error
+    return SparkSession.builder.config(conf=conf).getOrCreate()
+
+
+def _launch(conf: SparkConf, chosen: str, settings: dict[str, str], extra: dict[str, str]) -> SparkConf:
+    """Start Java and a context in it; gives the settings that it has."""
+    writing = filtered_stderr()
+    try:
         # A group of its own: what stops the driver gently (Ctrl-C, timeout, systemd) must not end Spark under it.
         gateway = launch_gateway(conf, {"stderr": writing, "start_new_session": True})  # type: ignore[no-untyped-call]
+    finally:
         os.close(writing)
-        if is_submitted():
-            conf = _as_submitted(gateway, settings).setMaster(chosen).setAll(list((extra or {}).items()))
-        _hush_accumulators(SparkContext(conf=conf, gateway=gateway))
-    return SparkSession.builder.config(conf=conf).getOrCreate()
+    if is_submitted():
+        conf = _as_submitted(gateway, settings).setMaster(chosen).setAll(list(extra.items()))
+    _hush_accumulators(SparkContext(conf=conf, gateway=gateway))
+    return conf
 
 
 def _hush_accumulators(context: SparkContext) -> None:

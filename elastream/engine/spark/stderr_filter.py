@@ -3,7 +3,13 @@
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
+
+KEPT_LINES = 20
+
+_last: deque[str] = deque(maxlen=KEPT_LINES)
+"""The newest lines that passed."""
 
 HARMLESS = ("WARNING: Using incubator modules", "Setting default log level", "To adjust logging level use")
 
@@ -13,6 +19,11 @@ def filtered_stderr() -> int:
     reading, writing = os.pipe()
     threading.Thread(target=_pump, args=(reading,), name="spark-stderr", daemon=True).start()
     return writing
+
+
+def last_lines() -> str:
+    """The end of what Spark and, where they are on this machine, its Python workers wrote to standard error."""
+    return "".join(list(_last)).strip()
 
 
 def without_noise(lines: Iterable[str]) -> Iterator[str]:
@@ -37,5 +48,6 @@ def without_noise(lines: Iterable[str]) -> Iterator[str]:
 def _pump(reading: int) -> None:
     with os.fdopen(reading, encoding="utf-8", errors="replace") as lines:
         for line in without_noise(lines):
+            _last.append(line)
             sys.stderr.write(line)
             sys.stderr.flush()

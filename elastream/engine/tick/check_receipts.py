@@ -1,7 +1,7 @@
 """What a receipt may say: a host that says anything else is not one of ours any more, and is replaced."""
 
 from elastream.engine.messages import LaneReceipt, Receipt
-from elastream.engine.tick.state_keeper import StateTask, Task
+from elastream.engine.tick.state_tasks import StateTask, Task
 from elastream.engine.tick.works import UnderWay
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.lanes.runs import are_whole, unpacked
@@ -60,6 +60,8 @@ class ReceiptCheck:
                 owners[g] not in lanes for g, _ in unpacked(runs)
             ):
                 return f"the state of keys of {change.operator!r} that are none of its own"
+            if len(change.sums) not in (0, 2 * len(runs)):
+                return f"checksums of {change.operator!r} for other key groups than changed"
         return None
 
 

@@ -80,11 +80,12 @@ class EntryMaker:
     def _discarded(self, result: TickResult) -> list[tuple[str, int, int]]:
         """Everything that waits in lanes that are to be discarded and have no work under way."""
         dropped = []
-        for lane in [lane for lane in self._planner.held if not self._planner.is_busy(lane)]:
+        for lane in sorted(lane for lane in self._planner.held if not self._planner.is_busy(lane)):
             self._planner.held.discard(lane)
             rows = len(self._state.lanes[lane])
             if rows and lane not in self._state.given:
                 dropped.append((*lane, rows))
+                self._planner.dropped(lane, rows)
                 result.overflowed[lane] += rows
                 result.counts.setdefault(lane.operator, OperatorCounts()).overflowed += rows
         return dropped

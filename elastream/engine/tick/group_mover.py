@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from elastream.control import Move, StateMoved
-from elastream.engine.tick.roster import Roster
+from elastream.engine.tick.roster import HostId, Roster
 from elastream.engine.tick.state_keeper import StateKeeper
 from elastream.engine.tick.suspects import Suspects
 from elastream.engine.tick.timers import LaneTimers
@@ -133,7 +133,7 @@ class GroupMover:
 
     def spread(self, now: float) -> None:
         """Lanes that remember something follow when a host has come or shall go: one at a time, until all have as many."""
-        for operator in self._keeper.operators:
+        for operator in sorted(self._keeper.operators):
             lanes = [LaneId(operator, number) for number in set(self._state.owners[operator])]
             homes = {lane: home for lane in lanes if (home := self._roster.home(lane)) is not None}
             if any(map(self.transfers.gives, lanes)) or operator in self._wanted:
@@ -163,22 +163,23 @@ class GroupMover:
         """A lane that remembers something moves, with all of it."""
         # One that is suspected is tried again where it is: standing still for a transfer, it never would be.
         if lane not in self._suspects and self._keeper.prepare(lane):
-            self.transfers.begin(tuple(self._keeper.groups_of(lane)), lane, lane, from_host, to_host)
+            giver, taker = self._roster.hosts[from_host].identity, self._roster.hosts[to_host].identity
+            self.transfers.begin(tuple(self._keeper.groups_of(lane)), lane, lane, giver, taker)
 
     def _transfer(self, operator: str, left: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Of the groups that shall move, those whose state is where it is needed; the others are sent for."""
         owners, ready = self._state.owners[operator], []
-        sent: dict[tuple[int, int, int, int], list[int]] = {}
+        sent: dict[tuple[int, int, HostId, HostId], list[int]] = {}
         for group, number in left:
             if self.transfers.is_moving(operator, group):
                 continue
             live, home = self._keeper.live_host(operator, group), self._roster.settled(LaneId(operator, number))
             if home is None:
                 continue
-            if live is None or live == home.host:
+            if live is None or live == home.identity:
                 ready.append((group, number))
             else:
-                sent.setdefault((owners[group], number, live, home.host), []).append(group)
+                sent.setdefault((owners[group], number, live, home.identity), []).append(group)
         for (giver, taker, from_host, to_host), groups in sent.items():
             lane = LaneId(operator, giver)
             if not self.transfers.gives(lane) and lane not in self._suspects:
@@ -198,7 +199,7 @@ class GroupMover:
             return
         self._keeper.moved(operator, transfer.groups, transfer.to_host)
         if transfer.giver == transfer.taker:
-            self._roster.move(transfer.giver, transfer.to_host)
+            self._roster.move(transfer.giver, transfer.to_host.number)
         else:
             moved.setdefault(operator, {}).update(dict.fromkeys(transfer.groups, transfer.taker.lane))
             if receipt is not None:

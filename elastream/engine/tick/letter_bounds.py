@@ -64,6 +64,9 @@ class LetterBounds:
                 log.warning("a dead letter cannot be read, so that its age is not known: %s", error)
                 self._next_s = wall_s + DAY_S
                 break
+            except OSError as error:
+                log.warning("a dead letter cannot be read now: %s", error)
+                break
             for failed_us in batch.column("failed_at").cast(pa.int64()).to_pylist():
                 if failed_us / 1e6 + self._age_s > wall_s:
                     self._next_s = failed_us / 1e6 + self._age_s

@@ -96,7 +96,7 @@ class TickLoop:
 
     def _patience_s(self) -> float:
         now = self._clock.now()
-        next_s = max(self._planner.next_s(self._clock.wall_s(), now), self._turns.stands_until_s)
+        next_s = max(self._planner.next_s(self._clock.wall_s(), now), self._turns.paused_until_s)
         return min(max(0.0, next_s - now), rules.IDLE_S)
 
     def _is_over(self) -> bool:
@@ -143,7 +143,8 @@ class TickLoop:
             if first_s is not None and now - first_s > ALL_HOSTS_S:
                 break
             if first_s is None and now - started > HOSTS_S:
-                raise RunFailed(f"hosts: none came within {HOSTS_S:.0f} s; look at the cluster's page for free slots")
+                raise RunFailed(self._no_host())
+            self._life.stage = f"waiting for hosts: {len(self._planner.roster.hosts)} of {self._turns.fleet.hosts}"
             self._turns.make(self._hosts.poll(0.05))
         self._time_operators()
         for operator in self._graph.reached_by_keys:
@@ -152,6 +153,11 @@ class TickLoop:
         origins = self._planner.replays.begin(self._clock.wall_s())
         self._commit(Entry(self._state.entry + 1, self._clock.wall_s(), sources=origins))
         self._life.begun()
+
+    def _no_host(self) -> str:
+        words = self._hosts.last_words()
+        said = f"; the end of what they wrote:\n{words}" if words else ""
+        return f"hosts: none came within {HOSTS_S:.0f} s; look at the cluster's page for free slots{said}"
 
     def _time_operators(self) -> None:
         """Before the stream flows: a few of its tuples go through the operators. One that hangs does not hold up the run."""
@@ -162,6 +168,7 @@ class TickLoop:
         if sent is None:
             return
         host, work = sent
+        self._life.stage = f"timing the operators for {self._time_for_s:g} s"
         self._hosts.send(host, Works([work]))
         until = self._clock.now() + self._time_for_s + ALL_HOSTS_S
         while work.id in self._planner.under_way and self._life.phase is Phase.STARTING:

@@ -10,7 +10,7 @@ from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.entries import GroupWhole, Memory, StateChange
 from elastream.lanes.segments import Appended, LaneId
 from elastream.lanes.state import LedgerState
-from elastream.scoring.latency import Latencies
+from elastream.report.latency import Latencies
 from elastream.settings import Settings
 from elastream.topology import Graph, Kind
 

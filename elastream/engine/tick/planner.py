@@ -15,6 +15,7 @@ from elastream.engine.tick.lane_works import LaneWorks
 from elastream.engine.tick.replays import Replays
 from elastream.engine.tick.roster import Roster, Seats
 from elastream.engine.tick.routing_facts import RoutingFacts
+from elastream.engine.tick.source_times import HasUnread
 from elastream.engine.tick.source_works import SourceWorks
 from elastream.engine.tick.state_keeper import StateKeeper
 from elastream.engine.tick.state_works import plan_state_works
@@ -40,9 +41,11 @@ class Planner:
         self.roster = Roster()
         self.keeper = StateKeeper(graph, state, self.roster, settings.ring_s)
         self.roster.settlers, self.roster.prefer = self.keeper.operators, self.keeper.copy_host
-        self.timers = LaneTimers(graph, state)
-        self.suspects = Suspects()
         self.replays = Replays(graph, state)
+        self.has_unread: HasUnread = self.replays.has_unread
+        """Whether rows of a source are there that were not read."""
+        self.timers = LaneTimers(graph, state, lambda *of: self.has_unread(*of))
+        self.suspects = Suspects()
         self.budget_s = settings.budget_s
         """How long a work may take."""
         self.held: set[LaneId] = set()
@@ -123,6 +126,12 @@ class Planner:
         names = frozenset(operators)
         self.held.update(lane for lane in self._state.lanes if lane.operator in names)
 
+    def dropped(self, lane: LaneId, rows: int) -> None:
+        """The first tuples of a lane are dropped: nothing is suspected of them, and no host is kept free for them."""
+        self.suspects.served(lane, self._state.queue(lane).consumed + rows)
+        if not self.suspects:
+            self.roster.rejoin()
+
     def is_busy(self, lane: LaneId) -> bool:
         """True while a work of this lane is under way."""
         return lane in self._busy
@@ -162,7 +171,8 @@ class Planner:
         if self.roster.hosts:
             ready = self._schedule.take_starved()
             plan_state_works(self.keeper, self.roster, self._works, planned, now)
-            self._source_works.plan(planned, moment)
+            lanes_wait = any(self.computes(lane.operator) for lane in ready)
+            self._source_works.plan(planned, moment, lanes_wait=lanes_wait)
             self._plan_lanes(ready, planned, moment, frozenset(woken))
         return planned
 
@@ -204,6 +214,9 @@ class Planner:
                 # A lane that was emptied meanwhile comes back when it is filled again.
                 if len(self._state.queue(lane)):
                     starved[lane] = None
+                    if lane in self.suspects and lane not in self._busy:
+                        # Those behind it have no room, and may need the very host that is kept free for it.
+                        self.roster.unreserve()
                 continue
             computes, alone = self.computes(lane.operator), lane in self.suspects
             seats = self._seats(lane, computes, alone)

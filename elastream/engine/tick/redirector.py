@@ -122,7 +122,7 @@ class Redirector:
         if now - self._looked_s < rules.REDIRECT_S:
             return False
         passed_s, self._looked_s = now - self._looked_s, now
-        for operator in self._loads.redirectable:
+        for operator in sorted(self._loads.redirectable):
             self._redirect_tuples(operator, wall_s)
         changed = False
         for operator, flow in self._by_groups.items():

@@ -19,6 +19,10 @@ class Replays:
             source.name: source.source.arrivals for source in graph.sources if isinstance(source.source, Replay)
         }
         self._parts: dict[str, int] = {source.name: source.replicas.start for source in graph.sources}
+        self._turns: dict[tuple[str, int], None] = {
+            (name, part): None for name in self._arrivals for part in range(self._parts[name])
+        }
+        """All parts of sources, the one that had a work least recently first."""
         self._making: dict[tuple[str, int], tuple[int, int]] = {}
         self._missing: dict[str, list[tuple[int, int]]] = {}
         """Ranges that were given out and did not come back."""
@@ -44,21 +48,28 @@ class Replays:
         return {name: arrivals.total for name, arrivals in self._arrivals.items()}
 
     def free(self) -> list[tuple[str, int]]:
-        """The parts of sources that have no work under way and may have one."""
-        return [
-            (name, part)
+        """The parts of sources that have no work under way and may have one, the one that waits longest first."""
+        left = {
+            name
             for name, arrivals in self._arrivals.items()
             if name in self._reached and (self._reached[name] < arrivals.total or self._missing[name])
-            for part in range(self._parts[name])
-            if (name, part) not in self._making
-        ]
+        }
+        return [(name, part) for name, part in self._turns if name in left and (name, part) not in self._making]
+
+    def is_due(self, name: str, wall_s: float, now: float, pace_s: float) -> bool:
+        """True when a source has tuples to make and had no work for a pace."""
+        if self._missing[name]:
+            return True
+        if now < self._taken_s.get(name, -math.inf) + pace_s / self._parts[name]:
+            return False
+        return self._arrivals[name].due_by(wall_s - self._origin_s(name)) > self._reached[name]
 
     def take(
         self, name: str, part: int, most: int, wall_s: float, now: float, pace_s: float
     ) -> tuple[int, int, float, Arrivals] | None:
         """The next tuples of a source that are due: first, stop, origin, and the steps in which they are."""
         arrivals, origin_s = self._arrivals[name], self._origin_s(name)
-        if most < 1:
+        if most < 1 or not self.is_due(name, wall_s, now, pace_s):
             return None
         if self._missing[name]:
             first, stop = self._missing[name].pop()
@@ -67,16 +78,14 @@ class Replays:
                 stop = first + most
         else:
             first = self._reached[name]
-            if now < self._taken_s.get(name, -math.inf) + pace_s / self._parts[name]:
-                return None
             due = arrivals.due_by(wall_s - origin_s)
             idle = sum((name, other) not in self._making for other in range(self._parts[name]))
             stop = min(due, first + most, first + max(1, math.ceil((due - first) / idle)))
-            if stop <= first:
-                return None
             self._reached[name] = stop
             self._taken_s[name] = now
         self._making[name, part] = first, stop
+        del self._turns[name, part]
+        self._turns[name, part] = None
         return first, stop, origin_s, arrivals.part(first, stop)
 
     def done(self, work: SourceWork) -> None:
@@ -91,7 +100,7 @@ class Replays:
     def states_after(self, finished: list[SourceWork]) -> dict[str, dict[str, Any]]:
         """Of the sources of which these works are done, as the ledger shall have them."""
         states: dict[str, dict[str, Any]] = {}
-        for name in {work.source for work in finished}:
+        for name in dict.fromkeys(work.source for work in finished):
             done = {(work.part, work.first) for work in finished if work.source == name}
             making = [
                 span for (other, part), span in self._making.items() if other == name and (part, span[0]) not in done
@@ -115,7 +124,7 @@ class Replays:
     def next_due_s(self, wall_s: float, now: float, pace_s: float) -> float:
         """In how many seconds a free source has something to make."""
         soonest = math.inf
-        for name in {name for name, _ in self.free()}:
+        for name in dict.fromkeys(name for name, _ in self.free()):
             if self._missing[name]:
                 return 0.0
             first = self._reached[name]
@@ -133,6 +142,13 @@ class Replays:
                 missing = sum(stop - first for first, stop in known["open"])
                 left[name] = max(0, arrivals.due_by(wall_s - known["origin_s"]) - known["next"]) + missing
         return left
+
+    def has_unread(self, name: str, part: str | None, wall_s: float) -> bool:
+        """True when tuples are due that are not made and committed. A replay has one order and no parts."""
+        known = self._state.sources.get(name)
+        if known is None:
+            return False
+        return bool(known["open"]) or self._arrivals[name].due_by(wall_s - known["origin_s"]) > known["next"]
 
     def _origin_s(self, name: str) -> float:
         return float(self._state.sources[name]["origin_s"])

@@ -33,6 +33,10 @@ class Retirement:
         """End those that have handed over everything; and one that does not come to an end, as if it had died."""
         self._now = now
         for host, until in list(self._leaving.items()):
+            seats = self._roster.hosts.get(host)
+            if seats is not None and not seats.leaving:
+                # It died on its way out, and another process has its number: that one goes, too.
+                self._roster.leave(host)
             left = self._has_left(host)
             if not left and now > until:
                 log.warning(

@@ -3,10 +3,18 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from elastream import rules
 from elastream.engine.messages import Usage
 from elastream.lanes.segments import LaneId
+
+
+class HostId(NamedTuple):
+    """One process that is or was a host: another one under the same number has another incarnation."""
+
+    number: int
+    incarnation: str
 
 
 @dataclass
@@ -19,6 +27,8 @@ class Seats:
     machine: str = ""
     executor: str = ""
     computing: int = 0
+    reading: int = 0
+    """Works of sources among those that compute."""
     works: set[int] = field(default_factory=set)
     alone: bool = False
     """True while it has a work that must have the host for itself."""
@@ -28,6 +38,10 @@ class Seats:
     """Works that may wait in it side by side: its seats."""
     usage: Usage | None = None
     """As it said last."""
+
+    @property
+    def identity(self) -> HostId:
+        return HostId(self.host, self.incarnation)
 
     @property
     def has_seat(self) -> bool:
@@ -96,6 +110,11 @@ class Roster:
         staying = [host for host, seats in self.hosts.items() if not seats.leaving]
         return min(staying, key=lambda host: self._crowd(operator, host), default=None)
 
+    def identity(self, host: int | None) -> HostId | None:
+        """Of the process that has this number now; None while there is none."""
+        seats = self.hosts.get(host) if host is not None else None
+        return None if seats is None else seats.identity
+
     def home(self, lane: LaneId) -> int | None:
         return self._homes.get(lane)
 
@@ -104,7 +123,7 @@ class Roster:
         home = self.hosts.get(self._homes.get(lane, -1))
         if home is None and self.hosts:
             known = self.pins.get(lane, self.prefer(lane))
-            home = self.hosts[known] if known in self.staying() else self._best(lane.operator)
+            home = self.hosts[known] if known in self.staying() else self._best(lane.operator, also_reserved=True)
             if home is not None:
                 self._moved(lane, home)
         return home
@@ -138,6 +157,15 @@ class Roster:
                 home = idle
         return self._moved(lane, home) if home.computing < rules.DEPTH else None
 
+    def seat_source(self, part: LaneId, most: int) -> Seats | None:
+        """The same for a part of a source; no host has more than `most` works of sources."""
+        home = self.hosts.get(self._homes.get(part, -1))
+        if home is not None and home.reading >= most:
+            free = next((seats for seats in self.staying().values() if not seats.computing and not seats.alone), None)
+            return None if free is None else self._moved(part, free)
+        seats = self.seat(part, computes=True)
+        return seats if seats is None or seats.reading < most else None
+
     def lonely(self) -> Seats | None:
         """A host that has nothing to do and gets nothing else, for a work that must be alone; None until one is empty."""
         chosen = next((seats for seats in self.hosts.values() if seats.alone), None)
@@ -163,6 +191,12 @@ class Roster:
             return None
         room = home.computing < rules.DEPTH if computes else home.has_seat
         return home if room else None
+
+    def unreserve(self) -> None:
+        """A work that must be alone cannot be sent now: hosts that are kept free for it take others."""
+        for seats in self.hosts.values():
+            if seats.alone and not seats.works:
+                seats.alone = False
 
     def rejoin(self) -> None:
         """No work must be alone any more."""
@@ -196,9 +230,13 @@ class Roster:
                 return
             self._moved(lane, self.hosts[emptiest])
 
-    def _best(self, operator: str) -> Seats | None:
-        """The home for one more lane of an operator."""
+    def _best(self, operator: str, *, also_reserved: bool = False) -> Seats | None:
+        """The home for one more lane of an operator; None while all hosts are reserved, unless one of those will do.
+
+        It must do for a lane that remembers something: the host may be reserved for this very lane, which needs a home first.
+        """
         free = [host for host, seats in self.staying().items() if not seats.alone]
+        free = free or (list(self.staying()) if also_reserved else [])
         chosen = min(free, key=lambda host: self._crowd(operator, host), default=None)
         return None if chosen is None else self.hosts[chosen]
 

@@ -1,18 +1,22 @@
 """The base directory of a run: holds its lease, writes entries, deletes segments nobody needs."""
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from elastream.engine.clock import Clock
 from elastream.engine.worker.dead_letters import DEAD_LETTERS
 from elastream.errors import BaseUnusable
 from elastream.lanes.cleanup import SegmentCleanup
 from elastream.lanes.entries import Entry
-from elastream.lanes.lease import BaseLease
+from elastream.lanes.lease import BaseLease, Machine
 from elastream.lanes.ledger import Ledger
 from elastream.lanes.readers import acknowledged
 from elastream.lanes.segments import LaneId
 from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
+
+log = logging.getLogger("elastream.tick")
 
 ACKNOWLEDGE_S = 2.0
 """Between two looks at how far the readers of outputs have come."""
@@ -21,11 +25,12 @@ ACKNOWLEDGE_S = 2.0
 class RunBase:
     """Of one run. `state` is what the ledger says; the tick applies an entry to it and then writes that entry here."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock, machine: Machine | None = None, owner: str | None = None) -> None:
+        """`machine` and `owner` are those of the lease; by default this machine, and an identity of its own."""
         self.store = store
         self.state = LedgerState()
-        self.cleanup = SegmentCleanup(store)
-        self._lease = BaseLease(store)
+        self.cleanup = SegmentCleanup(store, clock.now)
+        self._lease = BaseLease(store, clock.now, clock.sleep, machine, owner)
         self._ledger = Ledger(store)
         self._looked_s = 0.0
 
@@ -89,7 +94,11 @@ class RunBase:
             queue = self.state.lanes.get(LaneId(name, 0))
             if queue is None or not len(queue):
                 continue
-            position = acknowledged(self.store, name)
+            try:
+                position = acknowledged(self.store, name)
+            except OSError as error:
+                log.warning("base %s: how far readers of %r have come cannot be read now: %s", self.store, name, error)
+                continue
             gone = 0 if position is None else max(0, min(position, queue.appended) - queue.consumed)
             if gone:
                 read.append((name, 0, gone))

@@ -34,14 +34,23 @@ class SourceWorks:
         self._works = works
         self._turns = turns
 
-    def plan(self, planned: NextWorks, moment: PlanMoment) -> None:
-        """A work for each part of a source that has none and has tuples that are due."""
+    def plan(self, planned: NextWorks, moment: PlanMoment, *, lanes_wait: bool) -> None:
+        """A work for each part of a source that has none and has tuples that are due.
+
+        The one that waits longest is first, for seats and for room. While `lanes_wait`, sources leave them a seat in
+        every host.
+        """
+        most_reading = rules.DEPTH - 1 if lanes_wait else rules.DEPTH
         for source, part in self._replays.free():
-            seats = self._roster.seat(LaneId(source, part), computes=True)
-            if seats is None:
-                return
+            if not self._replays.is_due(source, moment.wall_s, moment.now, rules.PACE_S):
+                continue
             quota = rules.quota(self._estimates.of(source), moment.budget_s, rules.FIRST_INTAKE)
             most = min(quota, self._headroom.for_sender(source))
+            if most < 1:
+                continue
+            seats = self._roster.seat_source(LaneId(source, part), most_reading)
+            if seats is None:
+                continue
             found = self._replays.take(source, part, most, moment.wall_s, moment.now, rules.PACE_S)
             if found is None:
                 continue

@@ -1,14 +1,15 @@
-"""Watermarks and timers of keyed operators: how far events have come, and which lanes have keys to be woken.
+"""Timers of keyed operators: which lanes have keys to be woken, by the clock or by the watermark.
 
-The watermark of an operator is the time of the newest event that it has served, less its lateness, as soon as everything has
-been served that waited when that event was. So tuples are not late because their lane is slow. It never goes back. At the end
-of the stream, when nothing more can come, it is infinite: then all keys that wait for events are woken.
+How watermarks move is in `watermarks.py`. At the end of the stream, when nothing more can come, a watermark is infinite: then
+all keys that wait for events are woken.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from elastream.engine.messages import LaneReceipt
+from elastream.engine.tick.source_times import HasUnread
+from elastream.engine.tick.watermarks import Watermarks
 from elastream.lanes.segments import LaneId
 from elastream.lanes.state import LedgerState
 from elastream.topology import Graph, Operator
@@ -20,19 +21,12 @@ _LATEST = 1e300
 class LaneTimers:
     """Of a run. In the tick's thread."""
 
-    def __init__(self, graph: Graph, state: LedgerState) -> None:
+    def __init__(self, graph: Graph, state: LedgerState, has_unread: HasUnread) -> None:
         self._state = state
-        self._graph = graph
         keyed = [operator for operator in graph.operators if operator.keyed is not None]
         self._timed = {o.name: o for o in keyed if o.keyed is not None and o.keyed.on_timer is not None}
-        self._lateness_s: dict[str, float] = {
-            o.name: o.keyed.lateness_s for o in keyed if o.keyed is not None and o.keyed.event_time is not None
-        }
+        self._watermarks = Watermarks(graph, state, self._timed, self._given_from, has_unread)
         self._before: dict[str, frozenset[str]] = {o.name: _before(graph, o) for o in keyed}
-        self._newest: dict[str, float] = {}
-        """When the newest event happened that an operator has served."""
-        self._coming: dict[str, tuple[float, dict[int, int]]] = {}
-        """The next watermark, and how much each lane must have consumed before it comes."""
         self._next: dict[LaneId, tuple[float, float]] = {}
         """When a key of a lane is to be woken, by the clock and by the watermark. Lanes that are not in it must be asked."""
         self._looked_through: dict[LaneId, tuple[int, ...]] = {}
@@ -41,7 +35,7 @@ class LaneTimers:
         """Operators in front of which nothing can come any more."""
 
     def __bool__(self) -> bool:
-        return bool(self._timed or self._lateness_s)
+        return bool(self._timed or self._watermarks)
 
     def told(self, operator: str) -> float | None:
         """The watermark, for a work; None when it is not known yet."""
@@ -64,12 +58,11 @@ class LaneTimers:
             self._looked_through[lane] = groups
         return groups
 
-    def hear(self, receipts: Iterable[LaneReceipt]) -> None:
+    def hear(self, receipts: Sequence[LaneReceipt], now: float) -> None:
         """Receipts of works that are done."""
+        self._watermarks.hear(receipts, now)
         for receipt in receipts:
             lane = LaneId(receipt.operator, receipt.lane)
-            if receipt.event_s is not None:
-                self._newest[lane.operator] = max(receipt.event_s, self._newest.get(lane.operator, -math.inf))
             if lane.operator not in self._timed:
                 continue
             # A lane that has got groups since the work was sent must be asked for their timers, too; and one whose work the
@@ -80,30 +73,15 @@ class LaneTimers:
             clock_s, event_s = receipt.timers
             self._next[lane] = math.inf if clock_s is None else clock_s, math.inf if event_s is None else event_s
 
-    def advance(self) -> dict[str, float]:
+    def advance(self, now: float, wall_s: float) -> dict[str, float]:
         """The watermarks that move, now that all receipts are applied."""
-        moved: dict[str, float] = {}
-        for operator in self._lateness_s:
-            coming = self._coming.get(operator)
-            if coming is None:
-                at_s = self._reached(operator)
-                if at_s <= self.watermark_s(operator):
-                    continue
-                coming = self._coming[operator] = at_s, self._waiting(operator)
-            at_s, waited = coming
-            lanes = self._state.lanes_of(operator)
-            if all(lanes[number].consumed >= stop for number, stop in waited.items()):
-                moved[operator] = at_s
-                del self._coming[operator]
-        self._state.watermarks.update(moved)
-        return moved
+        return self._watermarks.advance(now, wall_s)
 
     def groups_moved(self, operator: str, lanes: Iterable[int]) -> None:
         """Key groups of these lanes have changed hands, and what waits with them: they must be asked for their timers again."""
         for number in lanes:
             self.ask(LaneId(operator, number))
-        if operator in self._coming:
-            self._coming[operator] = self._coming[operator][0], self._waiting(operator)
+        self._watermarks.rows_moved(operator)
 
     def due(self, wall_s: float) -> list[LaneId]:
         """Lanes that have keys to be woken, or must be asked."""
@@ -146,24 +124,15 @@ class LaneTimers:
         lanes = [LaneId(operator, number) for number in set(self._state.owners[operator])]
         return any(self._next.get(lane, (-math.inf, -math.inf))[1] < math.inf for lane in lanes)
 
-    def _reached(self, operator: str) -> float:
-        """How far the watermark may come when all that waits now has been served."""
-        # What operators in front of it may still give happened no earlier than the next key that they wake.
-        given = [self._given_from(name) for name in self._before[operator] if name in self._timed]
-        return min((self._newest.get(operator, -math.inf) - self._lateness_s[operator], *given))
-
-    def _waiting(self, operator: str) -> dict[int, int]:
-        """Per lane with tuples, how many it will have consumed when those are served."""
-        return {number: queue.appended for number, queue in self._state.lanes_of(operator).items() if len(queue)}
-
     def _given_from(self, operator: str) -> float:
+        """The earliest event time of what the timers of an operator may still give."""
         if self._state.logs[operator].is_empty:
             # It remembers nothing, but may of what waits for it: others that got the same tuples may be quicker.
-            waits = operator in self._lateness_s and self._state.queued(operator)
+            waits = operator in self._watermarks.lateness_s and self._state.queued(operator)
             return self.watermark_s(operator) if waits else math.inf
         lanes = [LaneId(operator, number) for number in set(self._state.owners[operator])]
         next_s = min(self._next.get(lane, (-math.inf, -math.inf))[1] for lane in lanes)
-        return min(next_s, self.watermark_s(operator)) if operator in self._lateness_s else next_s
+        return min(next_s, self.watermark_s(operator)) if operator in self._watermarks.lateness_s else next_s
 
 
 def _before(graph: Graph, operator: Operator) -> frozenset[str]:

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from elastream.engine.messages import GroupFacts
-from elastream.engine.tick.state_keeper import SentTask, StateKeeper, StateTask, Task
+from elastream.engine.tick.roster import HostId
+from elastream.engine.tick.state_keeper import StateKeeper
+from elastream.engine.tick.state_tasks import SentTask, StateTask, Task
 from elastream.lanes.segments import LaneId
 
 log = logging.getLogger("elastream.tick")
@@ -34,8 +36,8 @@ class Transfer:
     groups: tuple[int, ...]
     giver: LaneId
     taker: LaneId
-    from_host: int
-    to_host: int
+    from_host: HostId
+    to_host: HostId
     step: Step = Step.COPYING
     waiting: list[StateTask] = field(default_factory=list)
     """Tasks that were not asked for yet, because somebody else has the same done."""
@@ -60,19 +62,19 @@ class Transfers:
 
     def concerns(self, host: int) -> bool:
         """True while something is transferred from or to a host."""
-        return any(host in (transfer.from_host, transfer.to_host) for transfer in self._under_way)
+        return any(host in (t.from_host.number, t.to_host.number) for t in self._under_way)
 
     def gives(self, lane: LaneId) -> bool:
         """True while something of this lane is being transferred."""
         return any(transfer.giver == lane for transfer in self._under_way)
 
-    def begin(self, groups: tuple[int, ...], giver: LaneId, taker: LaneId, from_host: int, to_host: int) -> None:
+    def begin(self, groups: tuple[int, ...], giver: LaneId, taker: LaneId, from_host: HostId, to_host: HostId) -> None:
         portions = self._keeper.portions(giver.operator, groups, to_host)
         copies = [StateTask(Task.COPY, giver.operator, some, to_host) for some in portions]
         self._under_way.append(Transfer(giver.operator, groups, giver, taker, from_host, to_host, waiting=copies))
 
     def host_went(self, host: int) -> None:
-        for transfer in [t for t in self._under_way if host in (t.from_host, t.to_host)]:
+        for transfer in [t for t in self._under_way if host in (t.from_host.number, t.to_host.number)]:
             self._end(transfer)
 
     def cancel(self, operator: str) -> None:
@@ -81,7 +83,9 @@ class Transfers:
             self._end(transfer)
 
     def done(self, sent: SentTask) -> None:
-        """A task's receipt has come."""
+        """A task's receipt has come. Of one that is refused nothing is known: its transfer ends with the next look."""
+        if sent.refused:
+            return
         for transfer in self._under_way:
             if any(task is sent.task for task in transfer.open):
                 transfer.open = [task for task in transfer.open if task is not sent.task]
@@ -93,6 +97,10 @@ class Transfers:
         """Take every transfer as far as it can go; gives those that are over, agreed or refused."""
         over = []
         for transfer in list(self._under_way):
+            if not all(map(self._keeper.is_open, transfer.open)):
+                # A task was dropped or refused, because groups or hosts are not where they were: it begins anew, if it is still wanted.
+                self._end(transfer)
+                continue
             transfer.waiting = [task for task in transfer.waiting if not self._ask(transfer, task)]
             if transfer.waiting or transfer.open:
                 continue
@@ -115,8 +123,8 @@ class Transfers:
                         "operator %r: key groups %s are not the same in hosts %d and %d; they stay where they are",
                         transfer.operator,
                         [group for group in transfer.groups if transfer.before.get(group) != transfer.after.get(group)],
-                        transfer.from_host,
-                        transfer.to_host,
+                        transfer.from_host.number,
+                        transfer.to_host.number,
                     )
                 self._end(transfer)
                 over.append(transfer)

@@ -5,7 +5,6 @@ commit of an edge's batch) they leave in `RunLife` or at the edges, and the next
 """
 
 import math
-import time
 
 import msgspec
 
@@ -15,6 +14,7 @@ from elastream.engine.hosts.link import Event, HostLink
 from elastream.engine.messages import Works
 from elastream.engine.tick.entry_maker import EntryMaker
 from elastream.engine.tick.estimates import Estimates
+from elastream.engine.tick.first_failures import FirstFailures
 from elastream.engine.tick.group_mover import GroupMover, GroupMoves
 from elastream.engine.tick.host_control import HostControl
 from elastream.engine.tick.host_news import HostNews, Said
@@ -74,6 +74,7 @@ class Turns:
         control = HostControl(planner.roster, hosts, self.retirement)
         self.fleet = EngineFleet(control, machines, clock.now, rules.MOST_WAITING)
         self._merger = ReceiptMerger(graph, settings)
+        self.failures = FirstFailures(settings.stop_after_failures)
         self._entries = EntryMaker(settings, base, estimates, planner, clock, outputs)
         self.timed: dict[str, float] = {}
         """Seconds per tuple, as they were before the stream began."""
@@ -83,37 +84,38 @@ class Turns:
         """How many works hosts were given."""
         self.turn_cpu_s = 0.0
         """CPU time that a turn with something to do takes now."""
-        self.stands_until_s = -math.inf
+        self.paused_until_s = -math.inf
         """Nothing is given out before."""
         self._turn_s = 0.0
         self._last_wall_s = clock.wall_s()
 
     def make(self, events: list[Event]) -> None:
         """Receipts -> entry -> plan -> works."""
-        began, cpu_s = self._clock.now(), time.thread_time()
+        began, cpu_s = self._clock.now(), self._clock.cpu_s()
         self._base.keep()
-        said, ended = self._news.hear(events, began)
+        said, ended, refused = self._news.hear(events, began)
         batches = self._edges.take() if self._edges else []
         resized = self._take_asked()
         receipts = [receipt for _, receipt in said] + [receipt for batch in batches for receipt in batch.receipts]
         problem = first_problem(receipts)
         if problem is not None:
             raise problem
+        self.failures.hear(receipts)
         result = self._merger.merge(self._state, receipts)
         entry = self._entries.make(result, said, batches, resized, began)
         applied = self._state.apply(entry) if entry is not None else None
         for receipt in receipts:
             self._estimates.learn(receipt)
         if self._planner.timers:
-            self._planner.timers.hear(lane for receipt in receipts for lane in receipt.operators)
+            self._planner.timers.hear([lane for receipt in receipts for lane in receipt.operators], began)
         self._free(said, applied, began)
         self.redirector.hear(result)
         split = self._redirect(began)
         moved = self._move_groups(resized, began)
-        marks = self._planner.timers.advance()
+        marks = self._planner.timers.advance(began, self._clock.wall_s()) if self._life.phase is Phase.RUNNING else {}
         planned = self._plan(began)
         if self._write(entry, planned, moved, marks) or ended:
-            self._clean_up([*(applied.freed if applied else ()), *result.unused], ended)
+            self._clean_up([*(applied.freed if applied else ()), *result.unused, *refused], ended)
         for batch in batches:
             batch.committed()
         self._send(planned, bool(resized or moved or split))
@@ -125,15 +127,13 @@ class Turns:
             self._observer.step(began)
         self._note_cost(began, cpu_s, bool(receipts or planned.works))
 
-    def stand_still(self, seconds: float, loses: bool) -> None:
-        """Give out no work for so long, as a system does that restarts; what is under way is served.
+    def pause(self, seconds: float) -> None:
+        """Send no works for a while. Works under way are finished; tuples that wait stay."""
+        self.paused_until_s = self._clock.now() + seconds
 
-        What waits stays, or is dropped and counted if the restart `loses` it.
-        """
-        self.stands_until_s = self._clock.now() + seconds
-        if loses:
-            served = (operator.name for operator in self._graph.served if operator.kind is not Kind.OUTPUT)
-            self._planner.hold(served)
+    def discard(self) -> None:
+        """Drop all tuples that wait for operators, and count them. Outputs keep theirs."""
+        self._planner.hold(o.name for o in self._graph.served if o.kind is not Kind.OUTPUT)
 
     def close(self) -> None:
         """No turn comes any more."""
@@ -175,7 +175,7 @@ class Turns:
         return moved
 
     def _plan(self, now: float) -> NextWorks:
-        if self._life.phase is not Phase.RUNNING or now < self.stands_until_s:
+        if self._life.phase is not Phase.RUNNING or now < self.paused_until_s:
             return NextWorks()
         planned = self._planner.plan(now, self._clock.wall_s())
         if self._edges is not None:
@@ -203,7 +203,7 @@ class Turns:
 
     def _clean_up(self, freed: list[str], ended: list[str]) -> None:
         spare = self._edges.spare_from() if self._edges else self._state.entry + 1
-        self._base.cleanup.after_commit(self._state, freed, ended, spare)
+        self._base.cleanup.after_commit(self._state, freed, ended, spare, self._planner.keeper.segments_in_use)
 
     def _send(self, planned: NextWorks, rerouted: bool) -> None:
         if rerouted:
@@ -216,9 +216,9 @@ class Turns:
     def _measure(self, entry: Entry, result: TickResult) -> None:
         wall_s = entry.at_s
         queued = {name: self._state.queued(name) for name in self._state.sizes}
-        # While everything stands still, all that is queued waits for a replica.
-        stands = self._clock.now() < self.stands_until_s
-        sizes, waiting = dict(self._state.sizes), queued if stands else self._planner.waiting()
+        # In a pause, all that is queued waits for a replica.
+        paused = self._clock.now() < self.paused_until_s
+        sizes, waiting = dict(self._state.sizes), queued if paused else self._planner.waiting()
         self._observer.add(Tick(entry.number, self._last_wall_s, wall_s, result, sizes, queued, waiting))
         self._last_wall_s = wall_s
 
@@ -226,7 +226,7 @@ class Turns:
         """A slow driver or a slow storage makes works longer, not turns more frequent."""
         self.count += 1
         if worked:
-            self.turn_cpu_s = rules.turn_cost(self.turn_cpu_s, time.thread_time() - cpu_s)
+            self.turn_cpu_s = rules.turn_cost(self.turn_cpu_s, self._clock.cpu_s() - cpu_s)
             self._turn_s = rules.turn_cost(self._turn_s, self._clock.now() - began)
         settings = self._settings
         self._planner.budget_s = rules.budget(settings.budget_s, settings.max_budget_s, self._turn_s)

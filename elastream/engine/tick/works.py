@@ -7,7 +7,7 @@ from typing import NamedTuple
 from elastream.engine.messages import SourceWork, Work
 from elastream.engine.tick.headroom import Headroom
 from elastream.engine.tick.roster import Roster, Seats
-from elastream.engine.tick.state_keeper import SentTask
+from elastream.engine.tick.state_tasks import SentTask
 from elastream.lanes.entries import Given
 from elastream.lanes.segments import LaneId
 
@@ -66,6 +66,7 @@ class WorksUnderWay:
         self.busy.update(known.lanes)
         seats.works.add(known.id)
         seats.computing += known.computes
+        seats.reading += known.source is not None
 
     def remove(self, work: int) -> UnderWay | None:
         """A work is done or lost: what it took and had reserved is free. None when nobody knows it."""
@@ -77,4 +78,5 @@ class WorksUnderWay:
             if seats is not None and work in seats.works:
                 seats.works.discard(work)
                 seats.computing -= known.computes
+                seats.reading -= known.source is not None
         return known

@@ -11,11 +11,11 @@ from elastream.lanes.sealed import seal, unexpected, unseal
 FILE = "base.json"
 
 
-def base_id(store: Store) -> str:
-    """In the driver: the name of the base; a new one gets its own."""
+def base_id(store: Store, new: str | None = None) -> str:
+    """In the driver: the name of the base; a new one gets this, or one of its own."""
     known = known_id(store)
     if known is None:
-        known = uuid.uuid4().hex[:12]
+        known = (new or uuid.uuid4().hex)[:12]
         store.write(FILE, seal("base", {"id": known}))
     return known
 
@@ -26,7 +26,9 @@ def check_base(store: Store, expected: str) -> None:
     try:
         known = known_id(store)
     except OSError as error:
-        raise BaseUnusable(f"base {store}: {_HERE} cannot read it: {error}; mend its permissions there") from None
+        raise BaseUnusable(
+            f"base {store}: {_HERE} cannot read it: {error}; have executors run as the user of the driver, or mend its permissions there"
+        ) from None
     if known != expected:
         raise BaseUnusable(
             f"base {store}: {_HERE} {'does not see it' if known is None else 'has another directory there'}; name one that all "

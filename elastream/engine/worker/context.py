@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from elastream.engine.event_times import event_time_origins, tracked_operators
 from elastream.engine.worker.dead_letters import DEAD_LETTER_SCHEMA, DEAD_LETTERS, Failure
 from elastream.engine.worker.functions import Made, apply
+from elastream.engine.worker.in_parts import in_parts
 from elastream.engine.worker.keyed import apply_keyed
 from elastream.engine.worker.program import Program
 from elastream.engine.worker.split_keys import parts_schema
@@ -48,11 +50,19 @@ class WorkerContext:
     lane_schemas: dict[str, SchemaId] = field(default_factory=dict)
     """Per operator with lanes, the columns of what waits in them."""
     chains: dict[str, Chain] = field(default_factory=dict)
+    event_times: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Per operator at which event times begin, their columns."""
+    tracked: frozenset[str] = frozenset()
+    """Operators whose lanes tell from which origin rows come."""
     kept: frozenset[str] = frozenset()
     """Operators whose lanes are read from outside."""
 
     wall_s: Callable[[], float] = time.time
     """Seconds since 1970, by which latencies are reckoned."""
+    now: Callable[[], float] = time.perf_counter
+    """Seconds that only grow, by which works are timed."""
+    cpu_s: Callable[[], float] = time.thread_time
+    """CPU time of the thread that does a work."""
     proven: set[str] = field(default_factory=set)
     """Operators that have given what they declared, here."""
     state: HostState | None = None
@@ -60,7 +70,9 @@ class WorkerContext:
 
     def run_operator(self, operator: Operator, batch: pa.RecordBatch, changes: StateChanges | None) -> Made:
         """Any operator but a sink; `changes` of a keyed one."""
-        return apply(operator, batch) if changes is None else apply_keyed(operator, batch, changes)
+        if changes is None:
+            return in_parts(batch, lambda part: apply(operator, part))
+        return in_parts(batch, lambda part: apply_keyed(operator, part, changes))
 
     def changes_of(self, operator: Operator, now_s: float) -> StateChanges | None:
         """What a work will change in the states of an operator; None for one that remembers nothing."""
@@ -104,7 +116,9 @@ class WorkerContext:
                 raise OperatorFailed(wrong.error)
 
 
-def make_context(program: Program, store: Store, prefix: str, *, cached: bool) -> WorkerContext:
+def make_context(
+    program: Program, store: Store, prefix: str, *, cached: bool, now: Callable[[], float] = time.perf_counter
+) -> WorkerContext:
     """`prefix` is how the names of its segments begin; `cached`: lanes that it writes may be read in this process."""
     cache = BatchCache() if cached else None
     graph = program.graph
@@ -116,12 +130,15 @@ def make_context(program: Program, store: Store, prefix: str, *, cached: bool) -
     return WorkerContext(
         program,
         store,
-        SegmentWriter(store, prefix, appends=program.appends, cache=cache),
+        SegmentWriter(store, prefix, appends=program.appends, cache=cache, clock=now),
         SegmentReader(store, cache),
         schemas,
         lane_schemas,
         {head.name: Chain(graph.chain(head.name), graph.edges_leaving(head.name)) for head in heads},
+        event_time_origins(graph),
+        tracked_operators(graph),
         frozenset((*outputs, DEAD_LETTERS)),
+        now=now,
         state=HostState(codecs_of(program), most_bytes=most_bytes) if remembers else None,
     )
 

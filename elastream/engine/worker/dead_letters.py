@@ -1,11 +1,12 @@
 """Dead letters: the tuples on which an operator raised, each with its error, as it came and so that it can come again.
 
 `row` is for people: JSON, bytes as base64. `tuple` is for machines: the row alone as an Arrow stream, with all its types.
+A `timer` that failed has its key there instead of a tuple.
 """
 
 import base64
 import json
-import traceback
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -14,16 +15,16 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from elastream.topology import DUE, parse_schema, stored
+from elastream.user_code import describe
 
 DEAD_LETTERS = "dead-letters"
 """The output that every run has."""
 
 DEAD_LETTER_SCHEMA = parse_schema(
-    "operator string, replica int, error string, row string, failed_at timestamp, tuple binary"
+    "operator string, replica int, error string, row string, failed_at timestamp, tuple binary, timer boolean"
 )
 
-LONGEST = 500
-"""Characters of an error that are kept."""
+_LINE = re.compile(r" at .+:\d+$")
 
 
 @dataclass
@@ -34,6 +35,8 @@ class Failure:
     error: str
     undeclared: bool = False
     """True when the function did not raise, but gave what it had not declared."""
+    timer: bool = False
+    """True for the timer of a key: the row is the key."""
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, index: int, error: str, *, undeclared: bool = False) -> Self:
@@ -42,8 +45,9 @@ class Failure:
 
     @property
     def row(self) -> dict[str, Any]:
-        row: dict[str, Any] = self.batch.drop_columns([DUE]).to_pylist()[0]
-        return row
+        """Its columns; a value that Python cannot hold is rendered as text."""
+        rest = self.batch.drop_columns([DUE])
+        return {name: _value(column) for name, column in zip(rest.schema.names, rest.columns, strict=True)}
 
     @property
     def due_us(self) -> int:
@@ -64,6 +68,7 @@ def letters(failures: Sequence[tuple[str, int, Failure]], wall_s: float) -> pa.R
         "row": [row_to_json(failure.row) for _, _, failure in failures],
         "failed_at": [now] * len(failures),
         "tuple": [_to_bytes(failure.batch) for _, _, failure in failures],
+        "timer": [failure.timer for _, _, failure in failures],
         DUE: [failure.due_us for _, _, failure in failures],
     }
     return pa.RecordBatch.from_pydict(columns, schema=stored(DEAD_LETTER_SCHEMA))
@@ -74,25 +79,44 @@ def tuple_of(data: bytes) -> pa.RecordBatch:
     return ipc.open_stream(pa.py_buffer(data)).read_next_batch()
 
 
-def describe(error: BaseException) -> str:
-    """The error and the line of the user's code that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    try:
-        said = str(error)
-    except Exception:
-        said = "(an error that cannot be shown)"
-    return short(f"{type(error).__name__}: {said}{where}")
+def kind_of(error: str) -> str:
+    """What failures of the same cause have in common: the type of an error and its line, but not its message."""
+    line = _LINE.search(error)
+    return f"{error.partition(':')[0]}{line.group()}" if line else error
 
 
 def row_to_json(row: dict[str, Any]) -> str:
-    return json.dumps(_plain(row), default=str)
+    """JSON for people; whatever JSON cannot say becomes text."""
+    try:
+        return json.dumps(_plain(row), default=str)
+    except Exception as error:
+        return json.dumps({"columns": list(row), "error": describe(error)})
 
 
-def short(value: object) -> str:
-    """As text that can be stored: not too long, and without half of a character."""
-    text = str(value).encode("utf-8", "backslashreplace").decode()
-    return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
+def _value(column: pa.Array) -> Any:
+    """The value of a column of one row: a date beyond the year 9999 and text that is not UTF-8 are no values of Python."""
+    for render in (_as_python, _as_text, _as_bytes, _as_printed):
+        try:
+            return render(column)
+        except Exception:
+            continue
+    return f"(a value of type {column.type} that cannot be shown)"
+
+
+def _as_python(column: pa.Array) -> Any:
+    return column[0].as_py()
+
+
+def _as_text(column: pa.Array) -> Any:
+    return column.cast(pa.string())[0].as_py()
+
+
+def _as_printed(column: pa.Array) -> str:
+    return " ".join(column.to_string().split())
+
+
+def _as_bytes(column: pa.Array) -> Any:
+    return column.cast(pa.binary())[0].as_py()
 
 
 def _plain(value: Any) -> Any:

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from elastream.engine.worker.dead_letters import Failure, describe, short
+from elastream.engine.worker.dead_letters import Failure
 from elastream.errors import OperatorFailed
 from elastream.topology import DUE, Kind, Operator, stored
+from elastream.user_code import describe, short
 
 Row = dict[str, Any]
 
@@ -173,12 +174,13 @@ def _halved(operator: Operator, batch: pa.RecordBatch) -> tuple[Made, NotDeclare
             middle = batch.num_rows // 2
             left, left_wrong = _halved(operator, batch.slice(0, middle))
             right, right_wrong = _halved(operator, batch.slice(middle))
-            return _joined(left, right), left_wrong and right_wrong
+            return joined(left, right), left_wrong and right_wrong
         text = str(wrong) if wrong else describe(error)
         return Made([], [Failure.of(batch, 0, text, undeclared=wrong is not None)]), wrong
 
 
-def _joined(left: Made, right: Made) -> Made:
+def joined(left: Made, right: Made) -> Made:
+    """Two parts as one: also as one batch, where Arrow can hold it."""
     failures = left.failures + right.failures
     if len(left.batches) == len(right.batches) == 1:
         found = pa.Table.from_batches(left.batches + right.batches).combine_chunks().to_batches()

@@ -10,7 +10,6 @@ import socket
 import sys
 import threading
 import time
-import traceback
 import uuid
 from collections.abc import Callable
 
@@ -19,12 +18,9 @@ from elastream.engine import messages, wire
 from elastream.engine.messages import (
     Chairs,
     LaneWork,
-    Receipt,
     Receipts,
     Routing,
-    SourceWork,
     SyncWork,
-    TimeWork,
     Welcome,
     WholeWork,
     Work,
@@ -36,7 +32,6 @@ from elastream.engine.worker.context import WorkerContext, make_context
 from elastream.engine.worker.program import Program
 from elastream.engine.worker.run_work import run_work
 from elastream.engine.worker.usage import UsageMeter, executor_name
-from elastream.errors import ElastreamError, RunFailed
 from elastream.lanes.store import Store
 
 PATIENCE_S = 0.5
@@ -149,13 +144,11 @@ class Host:
         assert self._context is not None
         with self._count:
             self._under_way += 1
-        written = None
-        try:
-            receipt, written = run_work(self._context, routing, work)
-        except BaseException as error:
-            receipt = Receipt(work.id, problem=messages.problem_of(_unexpected(work, error)))
+        receipt, written = run_work(self._context, routing, work)
         # Operators that print are heard at once, and not when the host ends.
-        sys.stdout.flush()
+        with contextlib.suppress(Exception):
+            # An operator may have closed it, or put something else there.
+            sys.stdout.flush()
         try:
             self._send(messages.encode(Receipts([receipt], self._context.writer.ended())))
         except OSError:
@@ -180,10 +173,3 @@ class Host:
         data = wire.framed(message)
         with self._sending:
             self._connection.sendall(data)
-
-
-def _unexpected(work: Work, error: BaseException) -> ElastreamError:
-    if isinstance(error, ElastreamError):
-        return error
-    what = "a source" if isinstance(work, SourceWork | TimeWork) else f"operator {work.operator!r}"
-    return RunFailed(f"{what}: the host met a defect: {''.join(traceback.format_exception(error))[-1500:]}")

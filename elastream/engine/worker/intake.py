@@ -1,6 +1,9 @@
 """What a source's rows go through before they enter: those that came before are left out, damaged ones set aside."""
 
+from collections.abc import Iterator
+
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from elastream.engine.worker.dead_letters import Failure, all_failed
 from elastream.kafka import Once
@@ -20,6 +23,21 @@ def new_rows(batch: pa.RecordBatch, memory: Once) -> pa.RecordBatch:
     new = memory.are_new(batch.column(PART).to_pylist(), batch.column(NAME).to_pylist())
     rest = batch.drop_columns([NAME, PART])
     return rest if all(new) else rest.filter(pa.array(new))
+
+
+def by_part(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each part of a source, in order; all together where a frame does not name parts."""
+    if PART not in batch.schema.names or not batch.num_rows:
+        yield "", batch
+        return
+    parts = batch.column(PART)
+    names = pc.unique(parts).to_pylist()
+    if len(names) == 1:
+        yield names[0], batch
+        return
+    # A task reads one partition after another: a batch may have the end of one and the beginning of the next.
+    for name in names:
+        yield name, batch.filter(pc.equal(parts, name))
 
 
 def with_due(batch: pa.RecordBatch, began_s: float) -> pa.RecordBatch:

@@ -10,13 +10,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elastream.engine.worker.dead_letters import Failure, describe, short
+from elastream.engine.worker.dead_letters import Failure
 from elastream.engine.worker.functions import Made, NotDeclared, columns_of, conform, frame_of, given_rows, rows_of
 from elastream.errors import OperatorFailed
 from elastream.routing.key_groups import groups_of
 from elastream.state.host_state import StateChanges
 from elastream.state.records import KeyRecord
 from elastream.topology import DUE, Kind, Operator
+from elastream.user_code import describe, short
 
 Key = tuple[int, bytes]
 Changed = dict[Key, bytes | None]
@@ -76,8 +77,10 @@ def by_key(operator: Operator, batch: pa.RecordBatch, state: StateChanges) -> Ma
         run = KeyRun(operator, batch, state)
         out, parents = run.one_by_one(run.places)
         columns = columns_of(operator, out)
+    made = Made([given_rows(operator, columns, batch, parents)], run.failures)
+    # Last: the rows are tried again in parts when something raises.
     state.update(run.changed)
-    return Made([given_rows(operator, columns, batch, parents)], run.failures)
+    return made
 
 
 class KeyRun:

@@ -6,10 +6,11 @@ import pyarrow as pa
 
 from elastream.engine.messages import Loads, Routing
 from elastream.engine.worker.context import WorkerContext
+from elastream.errors import OperatorFailed
 from elastream.lanes.runs import Runs, packed
 from elastream.lanes.segment_files import Written
-from elastream.lanes.segments import PARTS, STATE, LaneId
-from elastream.routing import Sender, Snapshot, split
+from elastream.lanes.segments import PARTS, STATE, LaneId, LaneOfOrigin, WrittenFor
+from elastream.routing import Part, Sender, Snapshot, split
 from elastream.topology import Edge
 from elastream.topology.groupings import fields
 
@@ -22,12 +23,12 @@ class Outbox:
         self._turn = turn
         self._queued = queued
         self._loads = {(load.grouping, load.target): load for load in loads}
-        self._out: dict[LaneId, list[pa.RecordBatch]] = {}
-        self._runs: dict[LaneId, Runs] = {}
+        self._out: dict[WrittenFor, list[pa.RecordBatch]] = {}
+        self._runs: dict[WrittenFor, Runs] = {}
         self._given: Counter[LaneId] = Counter()
         self._turns: dict[str, int] = {}
 
-    def put(self, lane: LaneId, batch: pa.RecordBatch) -> None:
+    def put(self, lane: WrittenFor, batch: pa.RecordBatch) -> None:
         self._out.setdefault(lane, []).append(batch)
 
     def put_state(self, operator: str, batch: pa.RecordBatch, runs: Runs) -> None:
@@ -44,19 +45,27 @@ class Outbox:
             self.put(lane, part.rows)
             self._runs[lane] = self._runs.get(lane, b"") + packed(part.runs)
 
-    def route(self, edge: Edge, batch: pa.RecordBatch, sender: int) -> None:
-        """Share the rows out among the lanes behind an edge."""
+    def share_out(self, edge: Edge, batch: pa.RecordBatch, sender: int) -> dict[int, Part]:
+        """The rows by the lanes behind an edge; nothing is put there yet."""
         target = edge.target
         # Each batch goes on where the one before ended: what is over must not always go to the same lanes.
         turn = self._turns.get(target, self._turn + sender)
         self._turns[target] = turn + batch.num_rows
-        parts = split(edge.grouping, batch, self._snapshot(edge), Sender(sender, turn))
+        try:
+            return split(edge.grouping, batch, self._snapshot(edge), Sender(sender, turn))
+        except OperatorFailed as error:
+            raise OperatorFailed(f"edge {edge.source!r} -> {target!r}: {error}") from error
+
+    def put_shares(self, edge: Edge, parts: dict[int, Part], origin: str = "") -> None:
+        """Put rows that were shared out into their lanes. Rows of one `origin` are written together."""
+        target = edge.target
         counts = (edge.grouping.kind, target) in self._loads
         for number, part in parts.items():
             lane = LaneId(target, number)
-            self.put(lane, part.rows)
+            pile = LaneOfOrigin(target, number, origin) if origin else lane
+            self.put(pile, part.rows)
             if part.runs:
-                self._runs[lane] = self._runs.get(lane, b"") + packed(part.runs)
+                self._runs[pile] = self._runs.get(pile, b"") + packed(part.runs)
             if counts:
                 self._given[lane] += part.rows.num_rows
 

@@ -7,11 +7,11 @@ import sys
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-import pyarrow as pa
-
+from elastream.engine.worker.pickling import check_pickles
 from elastream.lanes import Store
 from elastream.settings import Settings
 from elastream.topology import Graph, Kind, Operator
+from elastream.user_code import importing
 from elastream.workload import Arrivals
 from elastream.workload.replay import Replay
 
@@ -36,8 +36,20 @@ class Program:
 
         operators = tuple(_travelling(operator) for operator in self.graph.operators)
         program = replace(self, graph=replace(self.graph, operators=operators))
-        data: bytes = cloudpickle.dumps((sys.path, cloudpickle.dumps(program)))  # type: ignore[no-untyped-call]
+        try:
+            data: bytes = cloudpickle.dumps((sys.path, cloudpickle.dumps(program)))  # type: ignore[no-untyped-call]
+        except Exception:
+            check_travels(self.graph)
+            raise
         return data
+
+
+def check_travels(graph: Graph) -> None:
+    """Raise when a function cannot be sent to hosts, and say which object is to blame."""
+    from pyspark import cloudpickle
+
+    for operator in graph.operators:
+        check_pickles(_travelling(operator), cloudpickle.dumps)
 
 
 def _travelling(operator: Operator) -> Operator:
@@ -58,12 +70,6 @@ def load_program(data: bytes) -> tuple[Program, Store]:
 
     search_path, inner = cloudpickle.loads(data)
     sys.path.extend(path for path in search_path if path not in sys.path)
-    program: Program = cloudpickle.loads(inner)
+    with importing("a host"):
+        program: Program = cloudpickle.loads(inner)
     return program, Store(program.base)
-
-
-@lru_cache(maxsize=256)
-def cached_schema(text: str) -> pa.Schema:
-    from elastream.lanes.segments import decode_schema
-
-    return decode_schema(text)

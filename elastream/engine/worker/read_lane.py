@@ -10,17 +10,23 @@ from elastream.engine.worker.context import WorkerContext
 
 def read_lane(context: WorkerContext, rows: LaneRows) -> Iterator[pa.RecordBatch]:
     """The tuples of a work that are of one lane, in order."""
+    for _, batch in read_by_origin(context, rows, tracked=False):
+        yield batch
+
+
+def read_by_origin(context: WorkerContext, rows: LaneRows, *, tracked: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The same with the origin of each batch, where origins are `tracked`."""
     schemas, reader = context.schemas, context.reader
     held: list[pa.RecordBatch] = []
-    key = None
+    key, origin = None, ""
     for piece in rows.slices:
-        if held and piece.schema != key:
-            yield _together(held)
+        if held and (piece.schema != key or (tracked and piece.origin != origin)):
+            yield origin, _together(held)
             held = []
-        key = piece.schema
+        key, origin = piece.schema, piece.origin if tracked else ""
         held.append(reader.read(piece, schemas[key]))
     if held:
-        yield _together(held)
+        yield origin, _together(held)
 
 
 def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -1,6 +1,5 @@
 """Serving lanes: an operator, and those chained to it, run on what waits, and keys are woken whose time has come."""
 
-import time
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -10,7 +9,8 @@ from elastream.engine.messages import LaneReceipt, LaneRows, LaneWork
 from elastream.engine.worker.context import Chain
 from elastream.engine.worker.dead_letters import all_failed
 from elastream.engine.worker.lateness import by_event_time, in_time
-from elastream.engine.worker.read_lane import read_lane
+from elastream.engine.worker.read_lane import read_by_origin, read_lane
+from elastream.engine.worker.smaller_works import Step
 from elastream.engine.worker.wake import wake_keys
 from elastream.engine.worker.work_run import WorkRun
 
@@ -26,10 +26,11 @@ def serve_lanes(run: WorkRun, work: LaneWork) -> None:
     run.begin_changes(work.operator, work.planned_s)
     if work.proven:
         context.proven.update(member.name for member in context.chains[work.operator].members)
-    deadline = time.perf_counter() + work.budget_s if work.budget_s else float("inf")
+    deadline = context.now() + work.budget_s if work.budget_s else float("inf")
     for rows in work.lanes:
         _serve_lane(run, work, rows, deadline)
-        if time.perf_counter() >= deadline:
+        run.step = None
+        if context.now() >= deadline:
             return
 
 
@@ -61,11 +62,13 @@ def _serve_lane(run: WorkRun, work: LaneWork, rows: LaneRows, deadline: float) -
     chain = run.context.chains[work.operator]
     receipts = run.add_chain(chain, rows.lane)
     run.mine = frozenset(rows.groups)
+    run.step = Step(rows.lane, wakes=False)
     chunk, ends = work.chunk, chain.ends
-    for batch in read_lane(run.context, rows):
+    for origin, batch in read_by_origin(run.context, rows, tracked=work.operator in run.context.tracked):
+        run.origin = origin
         at, total = 0, batch.num_rows
         while at < total:
-            started = time.perf_counter()
+            started = run.context.now()
             # A sink's rows must be the same when the work is repeated: the clock does not cut them.
             size = total if ends else min(chunk, total - at)
             piece = batch if size == total else batch.slice(at, size)
@@ -81,7 +84,7 @@ def _serve_lane(run: WorkRun, work: LaneWork, rows: LaneRows, deadline: float) -
             if not ends:
                 for piece in pieces:
                     run.route(receipts[-1], piece, rows.lane)
-            now = time.perf_counter()
+            now = run.context.now()
             if now >= deadline:
                 return
             chunk = _next_chunk(size, now - started)
@@ -96,14 +99,17 @@ def _serve_lane(run: WorkRun, work: LaneWork, rows: LaneRows, deadline: float) -
 def _wake(run: WorkRun, work: LaneWork, rows: LaneRows, chain: Chain, receipts: list[LaneReceipt]) -> None:
     """Wake the keys whose time has come; what they give goes the way of all rows."""
     head = chain.members[0]
+    run.step = Step(rows.lane, wakes=True)
     run.add_woken(receipts[0], rows.groups)
-    wall, cpu = time.perf_counter(), time.thread_time()
+    run.origin = head.name
+    wall, cpu = run.context.now(), run.context.cpu_s()
     until_s = work.planned_s, work.watermark_s
     made = wake_keys(head, run.changes[head.name], rows.groups, until_s, work.wake, work.bury)
-    receipts[0].busy_s += time.perf_counter() - wall
-    receipts[0].cpu_s += time.thread_time() - cpu
+    receipts[0].busy_s += run.context.now() - wall
+    receipts[0].cpu_s += run.context.cpu_s() - cpu
     run.fail(receipts[0], made.failures)
     receipts[0].emitted += made.rows
+    run.note_times(receipts[0], made.batches)
     pieces = made.batches
     for member, receipt in zip(chain.members[1:], receipts[1:], strict=True):
         pieces = run.run(member, receipt, pieces, 0)

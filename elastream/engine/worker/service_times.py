@@ -4,13 +4,10 @@ Sinks are left out, for they write outside; they are timed by the first tuples o
 which Spark runs, and everything behind them or behind a streaming DataFrame, whose tuples cannot be had twice.
 """
 
-import time
-
 import numpy as np
 import pyarrow as pa
 
 from elastream.engine.worker.context import WorkerContext
-from elastream.errors import ElastreamError
 from elastream.topology import DUE, Graph, Operator, stored
 from elastream.workload.replay import Replay
 
@@ -32,7 +29,11 @@ def _time_all(context: WorkerContext, graph: Graph, totals: dict[str, int], seco
     slice_s = seconds / len(graph.operators)
     for operator in graph.operators:
         if operator.name in totals:
-            given[operator.name] = _sample(operator.source, min(SAMPLE, totals[operator.name]))
+            try:
+                given[operator.name] = _sample(operator.source, min(SAMPLE, totals[operator.name]), context.wall_s())
+            except BaseException:
+                # The first work will meet it too, and say which tuple cannot be made.
+                continue
         inputs = [given[edge.source] for edge in graph.edges_into(operator.name) if edge.source in given]
         rows = sum(batch.num_rows for batch in inputs)
         if not rows or operator.kind.ends_the_graph or operator.by_spark:
@@ -40,7 +41,7 @@ def _time_all(context: WorkerContext, graph: Graph, totals: dict[str, int], seco
         batch = pa.Table.from_batches(inputs).combine_chunks().to_batches()[0]
         try:
             each[operator.name], taken, made = _time(context, operator, batch, slice_s)
-        except ElastreamError:
+        except Exception:
             # The first work will meet it too, and say what is wrong.
             continue
         share[operator.name] = made.num_rows / taken
@@ -54,8 +55,8 @@ def _time_all(context: WorkerContext, graph: Graph, totals: dict[str, int], seco
     return each
 
 
-def _sample(replay: Replay, rows: int) -> pa.RecordBatch:
-    due = pa.array(np.full(rows, int(time.time() * 1e6))).cast(pa.timestamp("us", "UTC"))
+def _sample(replay: Replay, rows: int, wall_s: float) -> pa.RecordBatch:
+    due = pa.array(np.full(rows, int(wall_s * 1e6))).cast(pa.timestamp("us", "UTC"))
     return replay.rows(0, rows).append_column(pa.field(DUE, stored(replay.schema).field(DUE).type), due)
 
 
@@ -68,13 +69,13 @@ def _time(
     """
     changes = context.changes_of(operator, context.wall_s())
     context.run_operator(operator, batch.slice(0, 1), changes)
-    began, at, size = time.perf_counter(), 0, 1
+    began, at, size = context.now(), 0, 1
     made = []
-    while at < batch.num_rows and time.perf_counter() - began < seconds:
+    while at < batch.num_rows and context.now() - began < seconds:
         piece = batch.slice(at, size)
         made += context.run_operator(operator, piece, changes).batches
         at += piece.num_rows
         size *= 2
-    each = (time.perf_counter() - began) / at
+    each = (context.now() - began) / at
     together = pa.Table.from_batches(made, schema=stored(operator.schema)).combine_chunks().to_batches()
     return each, at, together[0] if together else batch.slice(0, 0)

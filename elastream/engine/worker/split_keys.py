@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from elastream.engine.worker.dead_letters import Failure, describe
+from elastream.engine.worker.dead_letters import Failure
 from elastream.engine.worker.functions import Made, NotDeclared, columns_of, given_rows
 from elastream.engine.worker.keyed import (
     Changed,
@@ -29,6 +29,7 @@ from elastream.routing.hashing import hash_columns
 from elastream.state.host_state import StateChanges
 from elastream.topology import DUE, KeyedState, Kind, Operator, stored
 from elastream.topology.groupings import KEY_GROUPS
+from elastream.user_code import describe
 
 PART = "_part"
 """The column of a part: a record, as it is stored."""
@@ -69,9 +70,10 @@ def serve_split(operator: Operator, batch: pa.RecordBatch, state: StateChanges, 
         made, parts = serve_keys(operator, batch, state), None
     else:
         here = batch.filter(pa.array(~foreign))
-        made = serve_keys(operator, here, state) if here.num_rows else Made([])
         parts, failed = _make_parts(operator, batch.filter(pa.array(foreign)), state)
         failures += failed
+        # Last, for it changes the state, and the rows are tried again in parts when something raises.
+        made = serve_keys(operator, here, state) if here.num_rows else Made([])
     made.failures = failures + made.failures
     return Served(made, parts, hot)
 
@@ -166,7 +168,6 @@ def _merge_by_key(operator: Operator, merge: Callable[..., Any], batch: pa.Recor
                 changed[place] = after
             out += made
             parents += [row] * len(made)
+    batches = [given_rows(operator, columns_of(operator, out), batch, parents)] if out else []
     state.update(changed)
-    if not out:
-        return Made([], failures)
-    return Made([given_rows(operator, columns_of(operator, out), batch, parents)], failures)
+    return Made(batches, failures)

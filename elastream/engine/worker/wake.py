@@ -8,13 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from elastream.engine.worker.dead_letters import Failure, describe
+from elastream.engine.worker.dead_letters import Failure
 from elastream.engine.worker.functions import Made, NotDeclared, columns_of
 from elastream.state.host_state import StateChanges
 from elastream.state.records import KeyRecord, RecordCodec
 from elastream.state.store import CLOCK, WATERMARK
 from elastream.topology import Operator, stored
 from elastream.topology.schemas import DUE_TYPE
+from elastream.user_code import describe
 
 
 def wake_keys(
@@ -50,13 +51,14 @@ def wake_keys(
         made, after = list[Any](), codec.bytes_of(record, now_s)
         key = codec.key_of(place[1])
         if bury:
-            failures.append(Failure(_key_row(codec, key, now_s), bury))
+            failures.append(Failure(_key_row(codec, key, now_s), bury, timer=True))
         else:
             try:
                 made, after = _call_timer(operator, codec, key, at_s, record, now_s)
             except BaseException as error:
                 wrong = isinstance(error, NotDeclared)
-                failures.append(Failure(_key_row(codec, key, now_s), str(error) if wrong else describe(error), wrong))
+                text = str(error) if wrong else describe(error)
+                failures.append(Failure(_key_row(codec, key, now_s), text, wrong, timer=True))
         out += made
         if after != before:
             state.update({place: after})

@@ -31,9 +31,6 @@ class BenefitModel:
     most: Sizes
     samples: tuple[Sample, ...] = ()
 
-    def sample_of(self, sizes: Sizes) -> Sample | None:
-        return next((sample for sample in self.samples if sample.sizes == sizes), None)
-
     def with_sample(self, sample: Sample) -> "BenefitModel":
         """A newer measurement of the same sizes takes the place of the older."""
         kept = tuple(known for known in self.samples if known.sizes != sample.sizes)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import inf, isinf
 
-from elastream.control import Observation, Proposal, SearchStep, Want
+from elastream.control import Observation, Policy, Proposal, SearchStep, Want
 from elastream.errors import SettingError
 from elastream.policies.autrascale.backlog import Backlog
 from elastream.policies.autrascale.base_search import BaseSearch, Ran
@@ -31,10 +31,10 @@ RESERVE = 1.25
 """Behind the base the fewest sizes that serve so many times the rate are tried, before first samples that cost far more."""
 
 
-class AuTraScale:
+class AuTraScale(Policy):
     """Keeps a mean latency with few replicas. Models of earlier runs may be given to it, and its own be taken from it."""
 
-    start = None
+    targets = ("latency_ms", "per_second")
 
     def __init__(
         self,

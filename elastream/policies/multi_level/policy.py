@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 
-from elastream.control import LevelWant, Observation, Proposal, Want
+from elastream.control import LevelWant, Observation, Policy, Proposal, Want
 from elastream.errors import SettingError
 from elastream.fleet import Level, LevelState
 from elastream.policies.multi_level.forecast import Foresight
@@ -27,7 +27,7 @@ LEADS = 2.0
 """The usual load is looked ahead by so many times the start-up time, as in the paper: a minute for a machine, two minutes ahead."""
 
 
-class MultiLevel:
+class MultiLevel(Policy):
     """`table` and `usual` are files; without a table it finds one while it runs.
 
     They come from `elastream ramp` and `elastream usual`.

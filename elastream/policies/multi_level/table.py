@@ -13,6 +13,7 @@ from elastream.control import Observation
 from elastream.errors import SettingError
 from elastream.fleet import Level
 from elastream.policies.multi_level.shipped import read_text
+from elastream.yaml_text import parse_yaml
 
 KEYS = ("app", "min_health", "rows")
 COUNTS = {"seats": Level.SEAT, "hosts": Level.HOST, "executors": Level.EXECUTOR}
@@ -85,10 +86,7 @@ def load_table(word: str) -> Table:
 
 def parse_table(text: str, where: str) -> Table:
     """Every value is checked: loads rise, and no configuration is empty."""
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise SettingError(f"table {where}: not YAML: {' '.join(str(error).split())}") from None
+    document = parse_yaml(text, f"table {where}")
     if not isinstance(document, dict) or not isinstance(document.get("rows"), list) or not document["rows"]:
         raise SettingError(
             f"table {where}: expected rows, a list with one entry or more; write one with elastream ramp"

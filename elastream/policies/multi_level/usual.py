@@ -10,6 +10,7 @@ import yaml
 
 from elastream.errors import SettingError
 from elastream.policies.multi_level.shipped import read_text
+from elastream.yaml_text import parse_yaml
 
 HOUR_S, DAY_S, WEEK_S = 3600.0, 86_400.0, 604_800.0
 MONDAY_S = 4 * DAY_S
@@ -76,10 +77,7 @@ def learn_usual(
 
 
 def load_usual(path: str) -> Usual:
-    try:
-        document = yaml.safe_load(read_text("usual load", path, "usual"))
-    except yaml.YAMLError as error:
-        raise SettingError(f"usual load {path}: not YAML: {' '.join(str(error).split())}") from None
+    document = parse_yaml(read_text("usual load", path, "usual"), f"usual load {path}")
     if not isinstance(document, dict) or set(document) != set(KEYS):
         raise SettingError(f"usual load {path}: expected {', '.join(KEYS)}; write one with elastream usual")
     rates, numbers = document["per_second"], [document[key] for key in KEYS[:3]]

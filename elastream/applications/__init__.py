@@ -1,0 +1,1 @@
+"""Find an application by name, `file.py:name` or `module:name`, and set its options."""

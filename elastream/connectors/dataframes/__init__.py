@@ -1,0 +1,1 @@
+"""Operators that are Spark DataFrame transformations, and their state."""

@@ -1,0 +1,1 @@
+"""Write to databases through JDBC."""

@@ -1,0 +1,1 @@
+"""Read and write Kafka topics through Spark."""

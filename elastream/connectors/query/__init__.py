@@ -1,0 +1,1 @@
+"""The Structured Streaming query between Spark's connectors and the lanes."""

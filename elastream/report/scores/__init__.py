@@ -1,0 +1,1 @@
+"""Scores of a run: samples enter; metrics, the adaptability index and correlations leave."""

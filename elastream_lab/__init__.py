@@ -1,0 +1,1 @@
+"""The laboratory: applications, benchmarks, rival policies, chaos. The product never imports it."""

@@ -1,0 +1,1 @@
+"""Analysis of molecular dynamics, from the multi-level elasticity paper."""

@@ -1,0 +1,1 @@
+"""Detection of denial-of-service attacks, from the multi-level elasticity paper."""

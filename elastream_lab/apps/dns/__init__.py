@@ -1,0 +1,1 @@
+"""Classification of DNS queries, from the PSPS paper."""

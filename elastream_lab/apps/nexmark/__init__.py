@@ -1,0 +1,1 @@
+"""Nexmark's queries 5 and 11."""

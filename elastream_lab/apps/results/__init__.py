@@ -1,0 +1,1 @@
+"""Sinks of the applications: SQLite, PostgreSQL and Redis, each delivery once."""

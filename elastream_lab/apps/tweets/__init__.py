@@ -1,0 +1,1 @@
+"""Classification of tweets, from the PSPS paper."""

@@ -1,0 +1,1 @@
+"""WordCount and Top-N, from the Dr-Stream paper."""

@@ -1,0 +1,1 @@
+"""Connectors and DataFrame operators measured."""

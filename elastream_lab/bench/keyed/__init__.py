@@ -1,0 +1,1 @@
+"""Keyed state and skewed keys measured."""

@@ -1,0 +1,1 @@
+"""Topologies and measurements for the figures of the five papers."""

@@ -1,0 +1,1 @@
+"""Suites of scenarios on Spark or on the simulator."""

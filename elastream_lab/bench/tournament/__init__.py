@@ -1,0 +1,1 @@
+"""Policies against one another on traces and recorded runs."""

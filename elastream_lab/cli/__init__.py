@@ -1,0 +1,1 @@
+"""Commands of the laboratory, one file each. `elastream` finds them through entry points."""
