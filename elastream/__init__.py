@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from elastream import workload
-from elastream.topology import Graph, Topology, groupings
+from elastream.topology import Graph, Stream, Topology, groupings
 
 if TYPE_CHECKING:
     from elastream import kafka
@@ -20,14 +20,15 @@ if TYPE_CHECKING:
         Want,
     )
     from elastream.engine import TICK_SETTINGS as TICK_SETTINGS
-    from elastream.engine import Delivery, Handle, RunListener, run
+    from elastream.engine import Delivery, Handle, RunListener, run, start
     from elastream.engine import session as session
-    from elastream.settings import Settings
+    from elastream.settings import ErrorSettings, QueueSettings, Settings, StateSettings, WorkSettings
     from elastream.simulator.application import simulate
 
 __all__ = [
     "TICK_SETTINGS",
     "Delivery",
+    "ErrorSettings",
     "Graph",
     "Guards",
     "Handle",
@@ -37,10 +38,14 @@ __all__ = [
     "OperatorObservation",
     "Policy",
     "Proposal",
+    "QueueSettings",
     "RunListener",
     "Settings",
+    "StateSettings",
+    "Stream",
     "Topology",
     "Want",
+    "WorkSettings",
     "groupings",
     "kafka",
     "run",
@@ -48,6 +53,7 @@ __all__ = [
     "simulate",
     "sinks",
     "sources",
+    "start",
     "workload",
 ]
 
@@ -57,8 +63,8 @@ _PLACES = {
     **dict.fromkeys(
         ("Guards", "Home", "LevelWant", "Observation", "OperatorObservation", "Policy", "Proposal", "Want"), "control"
     ),
-    **dict.fromkeys(("TICK_SETTINGS", "Delivery", "Handle", "RunListener", "run", "session"), "engine"),
-    "Settings": "settings",
+    **dict.fromkeys(("TICK_SETTINGS", "Delivery", "Handle", "RunListener", "run", "session", "start"), "engine"),
+    **dict.fromkeys(("ErrorSettings", "QueueSettings", "Settings", "StateSettings", "WorkSettings"), "settings"),
     "simulate": "simulator.application",
 }
 """Name -> the module that has it."""

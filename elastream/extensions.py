@@ -1,4 +1,4 @@
-"""Find policies, applications and commands: by entry point, as `module:name` or as `path/to/file.py:name`.
+"""Find policies, groupings, applications and commands: by entry point, as `module:name` or as `path/to/file.py:name`.
 
 A package adds its own through entry points in the groups below. Nothing is imported before it is used.
 """
@@ -23,6 +23,9 @@ COMMANDS = "elastream.commands"
 
 SYSTEMS = "elastream.systems"
 """Name -> a function that makes a system for the simulator: `elastream.simulator.application.MakeSystem`."""
+
+GROUPINGS = "elastream.groupings"
+"""Name -> an object or a subclass of `elastream.groupings.Grouping`, or a function of columns that returns one."""
 
 POLICIES = "elastream.policies"
 """Name -> a subclass of `elastream.Policy`."""

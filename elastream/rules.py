@@ -1,5 +1,7 @@
 """The numbers by which works are sized. Pure functions that the engine and the simulator both call, so that they cannot drift apart."""
 
+from collections.abc import Sequence
+
 PACE_S = 0.02
 """A source with little to make makes it at most this often."""
 
@@ -131,6 +133,19 @@ def full_queue(q_size: int | None, service_s: float) -> float:
     if q_size is not None:
         return float(q_size)
     return FULL_S / service_s if service_s > 0.0 else 0.0
+
+
+def load_ratio(queued: float, length: float) -> float:
+    """The part of a queue that is full; above 1 it is overloaded (Dr-Stream, equation 5)."""
+    return queued / length
+
+
+def load_balance(ratios: Sequence[float]) -> float:
+    """The mean distance of load ratios from their mean; 0 is even (Dr-Stream, equation 6)."""
+    if not ratios:
+        return 0.0
+    mean = sum(ratios) / len(ratios)
+    return sum(abs(ratio - mean) for ratio in ratios) / len(ratios)
 
 
 def out_of_range(lb: float, most: float, redirecting: bool = False) -> bool:

@@ -42,7 +42,7 @@ def refuse_run() -> None:
     """Called when a run is asked for: raises when that happens while a file is only imported."""
     if _importing:
         raise SettingError(
-            f"run() was called at {_caller()} while {_importing[-1]} imported this file; "
+            f"start() or run() was called at {_caller()} while {_importing[-1]} imported this file; "
             'put the call under `if __name__ == "__main__":`'
         )
 

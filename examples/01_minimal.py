@@ -5,7 +5,7 @@
 Or watch it: elastream run examples/01_minimal.py:app
 """
 
-from elastream import Topology, run, sources, workload
+from elastream import Topology, sources, start, workload
 
 
 def square(row):
@@ -13,12 +13,12 @@ def square(row):
 
 
 app = Topology("squares")
-app.source("numbers", sources.replay(workload.constant(per_second=1000, seconds=2)))
-app.map("square", square, after="numbers", schema="id long, square long", replicas=(1, 4))
-app.output("squares", after="square")
+numbers = app.source("numbers", sources.replay(workload.constant(per_second=1000, seconds=2)))
+squares = numbers.map("square", square, schema="id long, square long", replicas=(1, 4))
+squares.output("squares")
 
 if __name__ == "__main__":
-    with run(app, policy=None) as handle:  # without a policy replicas are changed by hand
+    with start(app, policy=None) as handle:  # without a policy replicas are changed by hand
         handle.scale("square", 3)  # while the stream flows
         handle.await_end()
         print(handle.output("squares").sort_by("id").slice(1, 3).to_pylist())

@@ -20,26 +20,23 @@ def measure(row):
 def clicks_to_pages(servers, clicks, pages):
     app = Topology("pages")
     source = sources.kafka(servers, clicks, "user string, page string", keep=(), end="latest", most_per_tick=20_000)
-    app.source("clicks", source)
-    app.filter("people", lambda row: row["user"] != "robot", after="clicks", replicas=(1, 4))
-    app.map(
+    people = app.source("clicks", source).filter("people", lambda row: row["user"] != "robot", replicas=(1, 4))
+    measured = people.map(
         "measure",
         measure,
-        after="people",
         schema="user string, page string, letters long",
         grouping=groupings.fields("page"),
         replicas=(1, 4),
     )
-    app.sink("pages", sinks.kafka(servers, pages, key="page"), after="measure", replicas=2)
+    measured.sink("pages", sinks.kafka(servers, pages, key="page"), replicas=2)
     return app
 
 
 if __name__ == "__main__":
     servers, clicks, pages, *base = sys.argv[1:]
-    with run(clicks_to_pages(servers, clicks, pages), *base, policy="psps", td_s=2) as handle:
-        handle.await_end()
-        print(handle.audit())
-        # A reader that must not see anything twice, whatever crashed while it was written:
-        options = {"kafka.bootstrap.servers": servers, "subscribe": pages, "includeHeaders": "true"}
-        written = kafka.once(handle.spark.read.format("kafka").options(**options).load())
-        print(f"{written.count()} records in {pages}")
+    handle = run(clicks_to_pages(servers, clicks, pages), *base, policy="psps", td_s=2)  # until the stream has ended
+    print(handle.audit())
+    # A reader that must not see anything twice, whatever crashed while it was written:
+    options = {"kafka.bootstrap.servers": servers, "subscribe": pages, "includeHeaders": "true"}
+    written = kafka.once(handle.spark.read.format("kafka").options(**options).load())
+    print(f"{written.count()} records in {pages}")

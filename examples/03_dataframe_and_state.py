@@ -13,7 +13,7 @@ import time
 import pandas as pd
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user knows
 
-from elastream import Settings, Topology, groupings, run, sources, workload
+from elastream import Settings, StateSettings, Topology, groupings, sources, start, workload
 
 COUNTRIES = ["Chile", "Peru", "Brazil", "Uruguay"]
 
@@ -37,24 +37,24 @@ def in_ten_minutes(frame):
 
 def application():
     app = Topology("countries")
-    app.source(
-        "clicks", sources.replay(workload.constant(1000, seconds=10), "id long, code long, at timestamp", clicks)
-    )
-    app.dataframe("enrich", enrich, after="clicks", schema="id long, country string, at timestamp", replicas=(1, 4))
-    app.dataframe(
+    arrivals = workload.constant(1000, seconds=10)
+    source = app.source("clicks", sources.replay(arrivals, "id long, code long, at timestamp", clicks))
+    named = source.dataframe("enrich", enrich, schema="id long, country string, at timestamp", replicas=(1, 4))
+    counts = named.dataframe(
         "count",
         in_ten_minutes,
-        after="enrich",
         schema="country string, began timestamp, clicks long",
         grouping=groupings.fields("country"),
         replicas=(1, 4),
     )
-    app.output("counts", after="count")
+    counts.output("counts")
     return app
 
 
 if __name__ == "__main__":
-    with run(application(), *sys.argv[1:], settings=Settings(state_partitions=2), policy=None) as handle:
+    with start(
+        application(), *sys.argv[1:], settings=Settings(state=StateSettings(partitions=2)), policy=None
+    ) as handle:
         while not handle.observe(10).operators["count"].processed:
             time.sleep(0.1)
         handle.scale("enrich", 2)

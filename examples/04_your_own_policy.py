@@ -11,7 +11,7 @@ import math
 import sys
 import time
 
-from elastream import Policy, Proposal, Topology, Want, run, sources, workload
+from elastream import Policy, Proposal, Topology, Want, sources, start, workload
 
 
 class KeepDelay(Policy):
@@ -40,12 +40,11 @@ def look_up(row):
 
 
 app = Topology("lookups")
-app.source("requests", sources.replay(workload.steps([50, 500, 50, 50], seconds=10)))
-app.map("look_up", look_up, after="requests", replicas=(1, 8), waits=True)
-app.output("answers", after="look_up")
+requests = app.source("requests", sources.replay(workload.steps([50, 500, 50, 50], seconds=10)))
+requests.map("look_up", look_up, replicas=(1, 8), waits=True).output("answers")
 
 if __name__ == "__main__":
-    with run(app, *sys.argv[1:], policy=KeepDelay(target_s=1.5), td_s=1) as handle:
+    with start(app, *sys.argv[1:], policy=KeepDelay(target_s=1.5), td_s=1) as handle:
         handle.on_decision(
             lambda entry: [
                 print(f"{d.operator}: {d.before} -> {d.after}  {d.words}") for d in entry.decisions if d.rescales

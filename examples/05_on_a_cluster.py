@@ -23,14 +23,13 @@ def factor(row):
 
 
 app = Topology("primes")
-app.source("numbers", sources.replay(workload.steps([300, 1500, 300], seconds=6)))
-app.map("factor", factor, after="numbers", schema="number long, factor long, executor string", replicas=(2, 8))
-app.output("factors", after="factor")
+numbers = app.source("numbers", sources.replay(workload.steps([300, 1500, 300], seconds=6)))
+factors = numbers.map("factor", factor, schema="number long, factor long, executor string", replicas=(2, 8))
+factors.output("factors")
 
 if __name__ == "__main__":
-    with run(app, sys.argv[1], policy="psps", td_s=2) as handle:
-        handle.await_end()
-        found = handle.output("factors").to_pylist()
-        print(f"{sum(row['number'] == row['factor'] for row in found)} primes among {len(found)} numbers")
-        print(f"by executor: {dict(Counter(row['executor'] for row in found))}")
-        print(handle.audit())
+    handle = run(app, sys.argv[1], policy="psps", td_s=2)  # until the stream has ended
+    rows = handle.output("factors").to_pylist()
+    print(f"{sum(row['number'] == row['factor'] for row in rows)} primes among {len(rows)} numbers")
+    print(f"by executor: {dict(Counter(row['executor'] for row in rows))}")
+    print(handle.audit())

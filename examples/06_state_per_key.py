@@ -7,10 +7,11 @@ of them and with their state; `handle.state_moves` has a receipt for each change
 """
 
 import sys
+from dataclasses import dataclass
 
 import pandas as pd
 
-from elastream import Topology, run, sources, workload
+from elastream import Topology, sources, start, workload
 
 CLICKS = 20_000
 BEGAN = pd.Timestamp("2024-01-01", tz="UTC")
@@ -22,38 +23,25 @@ def clicks(numbers):
     return {"user": users, "at": BEGAN + pd.to_timedelta(numbers, unit="s")}
 
 
+@dataclass
+class Visits:
+    n: int = 0
+
+
 def visits(user, rows, state):
     state.n += len(rows)
     yield {"user": user, "n": state.n}
 
 
 app = Topology("visits")
-app.source("clicks", sources.replay(workload.constant(CLICKS / 8, 8), "user long, at timestamp", clicks))
-app.keyed(
-    "visits",
-    visits,
-    after="clicks",
-    key="user",
-    state="n long",
-    initial={"n": 0},
-    schema="user long, n long",
-    replicas=(1, 8),
-)
-app.output("counts", after="visits")
-app.window(
-    "busy",
-    after="clicks",
-    key="user",
-    time="at",
-    every_s=600,
-    lateness_s=60,
-    aggregate={"clicks": "count()", "last": "max(at)"},
-    replicas=(1, 4),
-)
-app.output("windows", after="busy")
+arrivals = workload.constant(CLICKS / 8, 8)
+by_user = app.source("clicks", sources.replay(arrivals, "user long, at timestamp", clicks)).key_by("user")
+by_user.process("visits", visits, state=Visits, schema="user long, n long", replicas=(1, 8)).output("counts")
+aggregate = {"clicks": "count()", "last": "max(at)"}
+by_user.window("busy", time="at", every_s=600, lateness_s=60, aggregate=aggregate, replicas=(1, 4)).output("windows")
 
 if __name__ == "__main__":
-    with run(app, *sys.argv[1:], policy=None) as handle:
+    with start(app, *sys.argv[1:], policy=None) as handle:
         handle.await_begin(60)
         handle.scale("visits", 8)
         handle.await_end()

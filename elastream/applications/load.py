@@ -8,7 +8,7 @@ from typing import Any
 from elastream.applications.sizes import with_sizes
 from elastream.errors import SettingError
 from elastream.extensions import APPLICATIONS, installed, is_path, load_installed, load_object
-from elastream.topology import Graph, Topology
+from elastream.topology import App, Graph, graph_of
 from elastream.user_code import errors_in_one_line
 from elastream.workload import Arrivals
 from elastream.workload.replay import with_arrivals
@@ -62,7 +62,7 @@ def load_app(word: str, arrivals: Arrivals | None, options: Mapping[str, Any] | 
     if inspect.isfunction(app):
         with errors_in_one_line(f"app {word!r}: {app.__name__}() failed"):
             topology = app(**given)
-    if not isinstance(topology, Topology | Graph):
+    if not isinstance(topology, App):
         raise SettingError(f"app {word!r}: expected a Topology, got {type(topology).__name__}")
-    graph = with_sizes(topology.build() if isinstance(topology, Topology) else topology, pool, start)
+    graph = with_sizes(graph_of(topology), pool, start)
     return graph if arrivals is None else with_arrivals(graph, arrivals)

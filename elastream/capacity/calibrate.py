@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 from elastream.applications.load import find_app, load_app, parameters_of
 from elastream.capacity.fit import Costs, fit_late, fit_machine, operator_times, with_more
 from elastream.capacity.timed_app import timed_app
-from elastream.engine import Handle, RunListener, run, session
+from elastream.engine import Handle, RunListener, session, start
+from elastream.engine.driver.ports import Tick
 from elastream.engine.handle import RunHandle
 from elastream.engine.spark.executors import capacity_of
-from elastream.engine.tick.ports import Tick
 from elastream.errors import SettingError
 from elastream.policies import make_policy
 from elastream.report.latency import Latencies
@@ -162,7 +162,7 @@ class _Turns(RunListener):
         self._cost_s: Callable[[], float] = lambda: 0.0
 
     def on_start(self, handle: RunHandle) -> None:
-        self._cost_s = lambda: handle.turn_cpu_s
+        self._cost_s = lambda: handle.status.tick_cpu_s
 
     def on_tick(self, tick: Tick) -> None:
         self.ticks.append(tick)
@@ -175,12 +175,12 @@ def _watch(
     """The stretches of a run, and all its ticks."""
     seen, used = _Turns(), list[tuple[float, float]]()
     policy = f"static:replicas={REPLICAS}"
-    with run(graph, f"{folder}/base", spark=spark, policy=policy, benchmark_s=0, listeners=[seen]) as handle:
+    with start(graph, f"{folder}/base", spark=spark, policy=policy, benchmark_s=0, listeners=[seen]) as handle:
         until = time.monotonic() + PATIENCE_S
         while handle.active and time.monotonic() < until:
             used.append((time.time(), _host_cpu_s(handle)))
             handle.await_end(0.25)
-        origin_s = min(float(its["origin_s"]) for its in handle.ledger.sources.values())
+        origin_s = min(float(position["origin_s"]) for position in handle.status.sources.values())
     ticks, turns = seen.ticks, seen.turns
     if not ticks or len(used) < 2:
         raise SettingError(f"no tick in {PATIENCE_S:.0f} s: this machine is too busy to be measured")
@@ -206,9 +206,9 @@ def _stretch(
 def _host_cpu_s(handle: Handle) -> float:
     """Processor time that all hosts have used so far."""
     total = 0.0
-    for seats in list(handle._run.planner.roster.hosts.values()):
+    for host in handle.status.hosts:
         try:
-            fields = Path(f"/proc/{seats.pid}/stat").read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{host.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
         total += sum(map(int, fields[11:13])) * _TICK_S

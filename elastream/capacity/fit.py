@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from elastream.engine.tick.ports import Tick
+from elastream.engine.driver.ports import Tick
 from elastream.simulator.profile import Machine, OperatorTimes
 from elastream.topology import Graph, Kind
 

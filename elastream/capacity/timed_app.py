@@ -31,8 +31,9 @@ class Compute:
 
 def timed_app(arrivals: Arrivals, wait_s: float, pool: int) -> Graph:
     """A line of operators, each with 1 to `pool` replicas."""
-    app, before = Topology("timed").source("numbers", sources.replay(arrivals)), "numbers"
+    app = Topology("timed")
+    stream = app.source("numbers", sources.replay(arrivals))
     for name in NAMES:
-        app.batch(name, Compute(wait_s), after=before, replicas=(1, pool), waits=wait_s > 0)
-        before = name
-    return app.output("out", after=before).build()
+        stream = stream.batch(name, Compute(wait_s), replicas=(1, pool), waits=wait_s > 0)
+    stream.output("out")
+    return app.build()

@@ -1,11 +1,11 @@
 """`elastream calibrate`: measure this machine and applications with Spark, for the simulator."""
 
 import argparse
-import json
 from pathlib import Path
 
 from elastream.applications.load import application_names
 from elastream.cli.console import plain_console
+from elastream.codec import encode
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def main(args: argparse.Namespace) -> int:
 
     console = plain_console()
     profile = calibrate(args.apps or application_names(), console.print)
-    Path(args.profile).write_text(json.dumps(profile.to_json(), indent=2) + "\n", encoding="utf-8")
+    Path(args.profile).write_bytes(encode(profile, indent=2) + b"\n")
     machine = profile.machine
     console.print(
         f"a turn costs {machine.turn_s * 1e3:.2f} ms and {machine.receipt_s * 1e3:.2f} ms per receipt; a work "

@@ -34,7 +34,14 @@ class Command:
 
 
 OWN = (
+    Command("new", Group.RUN, "make a folder with an application and its test", "elastream.cli.new"),
     Command("run", Group.RUN, "run an application on Spark", "elastream.cli.run", takes_app_options=True),
+    Command("status", Group.RUN, "a run from another terminal, on one screen or as JSON", "elastream.cli.status"),
+    Command("watch", Group.RUN, "the live view of a run from another terminal", "elastream.cli.watch"),
+    Command("scale", Group.RUN, "set replicas, seats, hosts or executors of a run", "elastream.cli.scale"),
+    Command("stop", Group.RUN, "stop a run; what waits is kept for the next one", "elastream.cli.stop"),
+    Command("drain", Group.RUN, "read nothing more, serve what waits, then stop", "elastream.cli.drain"),
+    Command("kafka", Group.RUN, "a Kafka broker with a topic and a stream of clicks", "elastream.cli.kafka"),
     Command("trace", Group.RUN, "list the traces, or draw what arrives when", "elastream.cli.trace"),
     Command("score", Group.RUN, "metrics and adaptability index of a run, or of a CSV file", "elastream.cli.score"),
     Command(
@@ -42,6 +49,14 @@ OWN = (
     ),
     Command("state", Group.MAINTAIN, "state of keyed operators: overview, one key, or Parquet", "elastream.cli.state"),
     Command("readers", Group.MAINTAIN, "readers of the outputs of a base, and their progress", "elastream.cli.readers"),
+    Command("discard", Group.MAINTAIN, "drop the tuples that wait for operators of a run", "elastream.cli.discard"),
+    Command(
+        "check",
+        Group.MAINTAIN,
+        "what would become of a base with an application",
+        "elastream.cli.check",
+        takes_app_options=True,
+    ),
     Command(
         "simulate",
         Group.SIZE,
@@ -60,6 +75,13 @@ OWN = (
     ),
     Command("usual", Group.SIZE, "learn the usual load of hours and weekdays", "elastream.cli.usual"),
     Command("models", Group.SIZE, "models that AuTraScale has learned: list, show, remove", "elastream.cli.models"),
+    Command(
+        "ticks",
+        Group.VERIFY,
+        "make the ticks of a recorded run again, for debugging",
+        "elastream.cli.ticks",
+        takes_app_options=True,
+    ),
     Command("audit", Group.VERIFY, "check that a base lost and duplicated nothing", "elastream.cli.audit"),
 )
 

@@ -6,18 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from elastream.control import Guards
+from elastream.control.guards import parse_guards
 from elastream.errors import SettingError
 from elastream.yaml_text import parse_yaml
 
 
 def add_guard_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--guards", metavar="FILE", help="limits on what a policy may do, as YAML; docs/guards.md has all"
+        "--guards",
+        metavar="FILE",
+        help="limits on what a policy may do, as YAML; docs/guards.md has all; default: each operator's own",
     )
-    parser.add_argument("--slots", type=int, help="the most replicas of all operators together")
-    parser.add_argument("--cooldown", type=float, metavar="S", help="a rescaled operator stays for so long")
-    parser.add_argument("--largest-step", type=int, metavar="N", help="the most replicas added or removed at once")
-    parser.add_argument("--slack", type=float, help="how far below a size a need must be to shrink (0.1)")
+    parser.add_argument("--slots", type=int, help="the most replicas of all operators together; default: any number")
+    parser.add_argument("--cooldown", type=float, metavar="S", help="a rescaled operator stays for so long; default: 0")
+    parser.add_argument(
+        "--largest-step", type=int, metavar="N", help="the most replicas added or removed at once; default: any number"
+    )
+    parser.add_argument("--slack", type=float, help="how far below a size a need must be to shrink; default: 0.1")
     parser.add_argument("--dry-run", action="store_true", help="write decisions down, carry none out")
 
 
@@ -41,6 +46,6 @@ def load_guards(path: str) -> Guards:
         raise SettingError(f"guards {path}: cannot be read: {error}") from None
     document = parse_yaml(text, f"guards {path}")
     try:
-        return Guards.from_json(document if document is not None else {})
+        return parse_guards(document if document is not None else {})
     except SettingError as error:
         raise SettingError(f"guards {path}: {str(error).removeprefix('guards: ')}") from None

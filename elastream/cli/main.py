@@ -12,7 +12,9 @@ from elastream.cli.commands import Command, all_commands, overview
 from elastream.errors import ElastreamError, SettingError
 from elastream.extensions import EXTRAS, how_to_install, import_own
 
-USAGE = "elastream COMMAND [OPTIONS]"
+HEAD = """\
+Elastic stream processing on Spark. Usage: elastream COMMAND [OPTIONS]
+elastream COMMAND --help lists the options of a command, elastream --version prints the version."""
 
 STOPPED = 128 + signal.SIGINT
 
@@ -31,19 +33,12 @@ def main(words: list[str] | None = None) -> int:
 
 def _main(words: list[str]) -> int:
     commands = all_commands()
-    parser = argparse.ArgumentParser(
-        prog="elastream",
-        usage=USAGE,
-        description=f"Elastic stream processing on Spark.\n\n{overview(commands)}",
-        epilog="elastream COMMAND --help lists the options of a command.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"elastream {__version__}")
-    if not words:
-        parser.print_help()
+    if not words or words[0] in ("-h", "--help", "help"):
+        sys.stdout.write(f"{HEAD}\n\n{overview(commands)}\n")
         return 0
-    if words[0].startswith("-"):
-        parser.parse_args(words)
+    if words[0] == "--version":
+        sys.stdout.write(f"elastream {__version__}\n")
+        return 0
     if words[0] not in commands:
         from elastream.workload.words import suggestion
 
@@ -52,6 +47,7 @@ def _main(words: list[str]) -> int:
     module = _load(command)
     own = argparse.ArgumentParser(prog=f"elastream {command.name}", description=command.purpose, allow_abbrev=False)
     module.add_arguments(own)
+    _state_defaults(own)
     if command.takes_app_options:
         _add_app_help(own, words[1:])
     args, rest = own.parse_known_args(words[1:])
@@ -70,6 +66,19 @@ def _main(words: list[str]) -> int:
 def _load(command: Command) -> Any:
     """Only the command that is called: Spark and the plotting library take their time to load."""
     return import_own(command.name, command.module)
+
+
+def _state_defaults(parser: argparse.ArgumentParser) -> None:
+    """Say the default of every option that takes a value, unless its help does."""
+    for action in parser._actions:
+        stated = action.help is None or "default:" in action.help
+        if (
+            action.option_strings
+            and action.nargs != 0
+            and not stated
+            and action.default not in (None, [], argparse.SUPPRESS)
+        ):
+            action.help = f"{action.help}; default: {action.default}"
 
 
 def _add_app_help(parser: argparse.ArgumentParser, words: list[str]) -> None:

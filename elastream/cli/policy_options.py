@@ -17,13 +17,18 @@ def add_policy_arguments(parser: argparse.ArgumentParser) -> None:
         "--latency-ms",
         type=float,
         metavar="MS",
-        help="the latency that the policy shall keep, if it takes such a target",
+        help="the latency that the policy shall keep, if it takes such a target; default: the policy's",
     )
     parser.add_argument(
-        "--per-second", type=float, metavar="N", help="the input rate it shall be ready for, if it takes such a target"
+        "--per-second",
+        type=float,
+        metavar="N",
+        help="the input rate it shall be ready for, if it takes such a target; default: what comes",
     )
     parser.add_argument(
-        "--models", metavar="DIR", help="where policies that learn keep models for other runs: see elastream models"
+        "--models",
+        metavar="DIR",
+        help="where policies that learn keep models for other runs, see elastream models; default: in the base only",
     )
     parser.add_argument(
         "--td", type=float, metavar="S", help="the policy decides this often; default: at its own pace, else every 5 s"

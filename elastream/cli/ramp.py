@@ -100,13 +100,13 @@ def _with_database(app: str, options: dict[str, Any], folder: str) -> dict[str, 
 
 def _run(args: argparse.Namespace, ramp: Ramp, benchmark: Benchmark, td_s: float, console: Console) -> None:
     from elastream.control import Guards
-    from elastream.engine import run
+    from elastream.engine import start
 
     with tempfile.TemporaryDirectory(prefix="elastream-ramp-") as folder:
         options = _with_database(args.app, app_options(args.app, args.app_words), folder)
         graph = load_app(args.app, ramp.arrivals(), options)
         console.print("starting Spark ...", highlight=False)
-        handle = run(
+        handle = start(
             graph,
             # On a cluster the base is a directory that all machines see: `run` asks for it.
             args.base or (None if args.master else f"{folder}/base"),

@@ -2,13 +2,9 @@
 
 import argparse
 import json
-import signal
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -19,12 +15,15 @@ from elastream.cli.console import plain_console
 from elastream.cli.guard_options import guards_of
 from elastream.cli.live import watch
 from elastream.cli.policy_options import BY_HAND, DEFAULT, POLICY_WORD, add_policy_arguments, chosen_policy
+from elastream.cli.setting_flags import add_setting_flags, settings_of
+from elastream.cli.signals import until_asked_to_stop
 from elastream.cli.summary import print_summary
 from elastream.cli.workload_options import add_workload_arguments, chosen_arrivals
 from elastream.control import Guards, checked_td
-from elastream.engine import Handle, run
+from elastream.engine import Handle, start
 from elastream.engine.before_start import check_folder
-from elastream.engine.measure.recording import Recorder, events_of
+from elastream.engine.operations.snapshot import RunSnapshots
+from elastream.engine.recording import Recorder, events_of
 from elastream.errors import RunFailed, SettingError
 from elastream.policies import policy_names
 from elastream.report import write_report
@@ -46,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fresh", action="store_true", help="delete what earlier runs left in the base, and begin anew; needs --base"
     )
     parser.add_argument(
-        "--report", metavar="DIR", help="write report.json, series.parquet, report.png, report.html here"
+        "--report",
+        metavar="DIR",
+        help="write report.json, series.parquet, report.png, report.html here; default: a temporary directory",
     )
     parser.add_argument(
         "--replicas",
@@ -61,20 +62,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"who decides the replicas: {', '.join(policy_names())}; {BY_HAND}: nobody; default: {DEFAULT}, or {BY_HAND} with --replicas",
     )
     add_policy_arguments(parser)
-    parser.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")
-    parser.add_argument("--on-full", choices=["wait", "drop"], default="wait", help="what a full lane does")
-    parser.add_argument("--t-out", type=float, metavar="S", help="drop tuples older than this")
-    parser.add_argument(
-        "--on-error",
-        choices=["dead_letter", "stop"],
-        default="dead_letter",
-        help="what happens to a tuple on which an operator raises",
-    )
+    add_setting_flags(parser, "queues", "errors")
     parser.add_argument(
         "--allow-dead-letters",
         action="store_true",
         help="tuples on which operators fail are no failure of the run: exit code 0, and it goes on when an operator fails on "
         "all of its first 100; default: exit code 1, and it stops then",
+    )
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        help="record what reaches the driver, for `elastream ticks`; default: nothing is recorded",
     )
     parser.add_argument(
         "--json", action="store_true", help="print the report as JSON, nothing else, on standard output"
@@ -86,9 +84,7 @@ def main(args: argparse.Namespace) -> int:
     if args.fresh and not args.base:
         raise SettingError("--fresh begins a base anew; name one with --base")
     policy = chosen_policy(args)
-    settings = Settings(q_size=args.q_size, on_full=args.on_full, t_out_s=args.t_out, on_error=args.on_error)
-    if args.allow_dead_letters:
-        settings = replace(settings, stop_after_failures=None)
+    settings = settings_of(args, errors={"stop_after_failures": None} if args.allow_dead_letters else {})
     guards = guards_of(args)
     checked_td(args.td)
     if args.report:
@@ -106,6 +102,7 @@ def main(args: argparse.Namespace) -> int:
         base=args.base,
         master=args.master,
         fresh=args.fresh,
+        record=args.record,
         seconds=args.seconds,
         folder=Path(args.report) if args.report else None,
         console=plain_console(stderr=args.json, soft_wrap=False),
@@ -146,6 +143,7 @@ def run_and_report(
     base: str | None,
     master: str | None,
     fresh: bool = False,
+    record: str | None = None,
     seconds: float | None,
     folder: Path | None,
     console: Console,
@@ -153,8 +151,8 @@ def run_and_report(
     """Run to the end, to the time limit or to Ctrl-C; the report is written in every case."""
     console.print(str(graph), highlight=False)
     console.print("starting Spark ...", highlight=False)
-    recorder = Recorder(graph)
-    handle = run(
+    recorder, snapshots = Recorder(graph), RunSnapshots()
+    handle = start(
         graph,
         base,
         master=master,
@@ -163,26 +161,28 @@ def run_and_report(
         td_s=td_s,
         guards=guards,
         models=models,
-        listeners=[recorder],
+        listeners=[recorder, snapshots],
         fresh=fresh,
+        record=record,
     )
     _await_begin(handle, console)
     if handle.timed:
         each = ", ".join(f"{name} {seconds * 1e3:.3g} ms" for name, seconds in handle.timed.items())
         console.print(f"timed before the start, a tuple: {each}", highlight=False, soft_wrap=True)
     console.print(f"base {handle.store}", highlight=False, soft_wrap=True)
-    wanted = _until_asked_to_stop()
+    if handle.log_file:
+        console.print(f"log  {handle.log_file}", highlight=False, soft_wrap=True)
+    wanted = until_asked_to_stop()
     left = list(schedule)
 
     def step(elapsed: float) -> bool:
         while left and elapsed >= left[0][0]:
             second, name, size = left.pop(0)
-            recorder.reasons[name] = f"by hand, at {second:g} s"
-            handle.scale(name, size)
+            handle.scale(name, size, f"by hand, at {second:g} s")
         return wanted() and (seconds is None or elapsed < seconds)
 
     try:
-        watch(handle, recorder.record, console, step)
+        watch(handle, console, step, snapshots=snapshots)
     finally:
         try:
             _stop(handle, console, asked=not wanted())
@@ -226,16 +226,3 @@ def sink_summaries(graph: Graph) -> list[str]:
     functions: list[Any] = [getattr(operator.function, "function", operator.function) for operator in graph.served]
     lines: list[str | None] = [function.summary() for function in functions if hasattr(function, "summary")]
     return [line for line in lines if line]
-
-
-def _until_asked_to_stop() -> Callable[[], bool]:
-    """False once Ctrl-C or SIGTERM came: the run then stops at a tick boundary. A second one does not wait for it."""
-    asked: list[int] = []
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
-        signal.signal(number, signal.SIG_DFL)
-
-    signal.signal(signal.SIGINT, remember)
-    signal.signal(signal.SIGTERM, remember)
-    return lambda: not asked

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from elastream.cli.console import plain_console
 from elastream.errors import SettingError
-from elastream.report.files import SERIES, read_record
+from elastream.report.files import SERIES, read_record, read_report
 from elastream.report.pages.words import index_words
 from elastream.report.scores.adaptability import Curve, adaptability
 from elastream.report.scores.curve_file import read_curves
@@ -65,7 +65,7 @@ def _of_run(path: Path, r_over: int | None) -> Scored:
     document = {"name": record.name, "policy": record.policy}
     beside = path.parent / "report.json"
     if beside.is_file():
-        kept = json.loads(beside.read_text(encoding="utf-8"))
+        kept = read_report(beside)
         names = ("events", "latency_ms", "processed_ratio", "rescales", "rescale_pause_ms", "load")
         document |= {name: kept[name] for name in names if name in kept}
     return {**document, **score(record, latencies, r_over)}, run_curve(record), record.spikes

@@ -13,12 +13,12 @@ from elastream.cli.app_options import app_options
 from elastream.cli.console import plain_console
 from elastream.cli.guard_options import guards_of
 from elastream.cli.policy_options import DEFAULT, POLICY_WORD, add_policy_arguments, chosen_policy
+from elastream.cli.setting_flags import add_setting_flags, settings_of
 from elastream.cli.simulator_options import add_simulator_arguments, simulator_options
 from elastream.cli.summary import print_summary
 from elastream.cli.workload_options import add_workload_arguments, chosen_arrivals
 from elastream.policies import make_policy, policy_names
 from elastream.report import write_report
-from elastream.settings import Settings
 from elastream.simulator.application import Application, simulate_application
 
 
@@ -30,11 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy", default=DEFAULT, metavar=POLICY_WORD, help=f"who decides: {', '.join(policy_names())}"
     )
     add_policy_arguments(parser)
-    parser.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")
-    parser.add_argument("--on-full", choices=["wait", "drop"], default="wait", help="what a full lane does")
-    parser.add_argument("--t-out", type=float, metavar="S", help="drop tuples older than this")
+    add_setting_flags(parser, "queues")
     add_simulator_arguments(parser)
-    parser.add_argument("--report", metavar="DIR", help="write report.json, series.parquet, report.html here")
+    parser.add_argument(
+        "--report",
+        metavar="DIR",
+        help="write report.json, series.parquet, report.html here; default: a temporary directory",
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON, nothing else")
 
 
@@ -43,7 +45,7 @@ def main(args: argparse.Namespace) -> int:
     simulated = simulator_options(args)
     policy = make_policy(chosen_policy(args) or args.policy)
     guards = guards_of(args)
-    settings = Settings(q_size=args.q_size, on_full=args.on_full, t_out_s=args.t_out)
+    settings = settings_of(args)
     options = app_options(args.app, args.app_words)
     graph = load_app(args.app, chosen_arrivals(args), options)
     machine = simulated.profile.machine

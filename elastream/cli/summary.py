@@ -49,6 +49,10 @@ def print_summary(report: dict[str, Any], console: Console) -> None:
         highlight=False,
         soft_wrap=True,
     )
+    if report["verdict"]:
+        console.print(f"bottleneck: {report['verdict']}", highlight=False, soft_wrap=True)
+    for name, rows in report["kept"].items():
+        console.print(f"output {name}: {rows:,} rows are kept for its readers", highlight=False, soft_wrap=True)
     if usage := report["usage"]:
         console.print(
             f"CPU {usage['cpu_s']:.1f} s, {usage['cores']:.2f} cores in the mean; memory {usage['memory_mb']:.0f} MB at most",

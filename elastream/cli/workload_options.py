@@ -8,7 +8,9 @@ from elastream.workload import Arrivals, parse_workload
 
 def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--trace", metavar="NAME|FILE|SHAPE", help="drive the app's replay sources by this: see elastream trace"
+        "--trace",
+        metavar="NAME|FILE|SHAPE",
+        help="drive the app's replay sources by this, see elastream trace; default: as it says itself",
     )
     parser.add_argument("--speed", type=float, default=1.0, help="compress the trace's time this many times")
     parser.add_argument("--scale", type=float, default=1.0, help="multiply the trace's events")

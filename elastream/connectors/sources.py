@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from elastream.connectors.files.source import csv, json, parquet
 from elastream.connectors.kafka.source import kafka
-from elastream.connectors.query.stream import AnyFrame, Stream
+from elastream.connectors.spark_source import AnyFrame, SparkSource
 from elastream.errors import TopologyError
 from elastream.topology import parse_schema
 from elastream.workload import Arrivals
@@ -18,7 +18,7 @@ from elastream.workload.replay import Make, Numbers, Replay
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Replay", "Stream", "csv", "dataframe", "json", "kafka", "parquet", "replay"]
+__all__ = ["Replay", "SparkSource", "csv", "dataframe", "json", "kafka", "parquet", "replay"]
 
 
 def replay(arrivals: Arrivals, schema: str | pa.Schema = "id long", make: Make | None = None) -> Replay:
@@ -35,12 +35,12 @@ def dataframe(
     frame: DataFrame | Callable[[SparkSession], DataFrame],
     schema: str | pa.Schema | None = None,
     due: str | None = None,
-) -> Stream:
+) -> SparkSource:
     """Read a streaming DataFrame, given as it is or as a function of the session (then with its schema)."""
     if callable(frame):
         if schema is None:
             raise TopologyError("dataframe: a function of the session needs schema='...'; or pass the DataFrame itself")
-        return AnyFrame(parse_schema(schema), due, frame)
+        return AnyFrame(frame, schema=parse_schema(schema), due=due)
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if not frame.isStreaming:
@@ -49,7 +49,7 @@ def dataframe(
         )
     found = to_arrow_schema(frame.schema, timezone="UTC")
     plain = pa.schema([pa.field(field.name, field.type) for field in found])
-    return AnyFrame(parse_schema(plain if schema is None else schema), due, lambda spark: frame)
+    return AnyFrame(lambda spark: frame, schema=parse_schema(plain if schema is None else schema), due=due)
 
 
 def _numbers(numbers: Numbers) -> dict[str, Any]:

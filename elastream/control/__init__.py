@@ -19,9 +19,6 @@ from elastream.control.proposal import (
     LevelWant,
     Move,
     Proposal,
-    SetExecutors,
-    SetHosts,
-    SetSeats,
     Want,
 )
 from elastream.control.redirected import Redirected
@@ -50,9 +47,6 @@ __all__ = [
     "Redirected",
     "ReplicaObservation",
     "SearchStep",
-    "SetExecutors",
-    "SetHosts",
-    "SetSeats",
     "StateMoved",
     "Want",
     "checked_td",

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-import msgspec
-
+from elastream.codec import convert
 from elastream.control.guard import Guard
 from elastream.control.level_guards import LevelLimits, Money, Prices
 from elastream.control.replica_guards import Cooldown, LargestStep, OwnLimits, Slack, Slots
@@ -95,19 +93,7 @@ class Guards:
         found += [DryRun()] if self.dry_run else []
         return tuple(found)
 
-    def to_json(self) -> dict[str, Any]:
-        document: dict[str, Any] = msgspec.to_builtins(self)
-        return document
 
-    @classmethod
-    def from_json(cls, document: object) -> Guards:
-        """Checks what comes from outside, a file say."""
-        if isinstance(document, dict):
-            known = cls.__dataclass_fields__
-            for name in document:
-                if name not in known:
-                    raise SettingError(f"guards: unknown key {name!r}; there are {', '.join(known)}")
-        try:
-            return msgspec.convert(document, cls)
-        except msgspec.ValidationError as error:
-            raise SettingError(f"guards: {error}") from None
+def parse_guards(document: object) -> Guards:
+    """From outside, a file say; unknown keys are refused."""
+    return convert(document, Guards, "guards", error=SettingError, known_only=True)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from elastream.control.observation import Observation, OperatorObservation, ReplicaObservation
-from elastream.report.scores.congestion import HealthSample
 
 MIN_HEALTH = 0.9
 
@@ -25,8 +24,3 @@ def sick(
             behind_s = (lane.received - lane.processed) * operator.service_seconds
             if lane.active and health(lane) < least and behind_s > LEAST_BEHIND * observation.seconds:
                 yield operator, lane
-
-
-def health_sample(t_s: float, observation: Observation) -> HealthSample:
-    """For the record of a run: how healthy the worst of the congested instances is."""
-    return HealthSample(t_s, min((health(lane) for _, lane in sick(observation)), default=1.0))

@@ -7,7 +7,6 @@ JSON; entries are kept in sealed files of a bounded size, the newest of which is
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Iterator
@@ -15,17 +14,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from elastream.codec import convert, encode
 from elastream.control.guards import Guards
+from elastream.control.journal_version_1 import from_version_1
 from elastream.control.look import Look, shortened
 from elastream.control.observation import Observation
-from elastream.control.proposal import Decision, LevelDecision, Move, Proposal, level_decision
+from elastream.control.proposal import Decision, LevelDecision, Move, Proposal
 from elastream.errors import Damaged, SettingError
 from elastream.lanes import Store
-from elastream.lanes.sealed import seal_body, unexpected, unseal
+from elastream.lanes.sealed import seal_body, unexpected, unseal_version
 
 log = logging.getLogger("elastream.control")
 
 FOLDER = "journal"
+
+VERSION = 2
+"""Of the entries; version 1 is read, too."""
 
 PAGE_BYTES = 64 << 10
 """A page with more than this is finished; so much is written again at most for each entry."""
@@ -81,36 +85,6 @@ class JournalEntry:
         changed = [decision.rescales for decision in self.decisions] + [level.changes for level in self.levels]
         return not any(changed)
 
-    def to_json(self) -> dict[str, Any]:
-        return vars(self) | {
-            "observation": self.observation.to_json(),
-            "proposal": self.proposal.to_json() if self.proposal else None,
-            "decisions": [vars(decision) for decision in self.decisions],
-            "guards": self.guards.to_json(),
-            "moves": [vars(move) for move in self.moves],
-            "levels": [decision.to_json() for decision in self.levels],
-            "looks": [look.to_json() for look in self.looks],
-        }
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> JournalEntry:
-        proposal = document["proposal"]
-        # Until 0.2 a proposal said whether the policy's system restarts: true, or how.
-        restarts = proposal is not None and proposal.get("restart", "no") not in ("no", False)
-        return cls(
-            **{
-                "paused": restarts,
-                **document,
-                "observation": Observation.from_json(document["observation"]),
-                "proposal": Proposal.from_json(proposal) if proposal else None,
-                "decisions": tuple(Decision.from_json(decision) for decision in document["decisions"]),
-                "guards": Guards.from_json(document["guards"]),
-                "moves": tuple(Move(**move) for move in document.get("moves", ())),
-                "levels": tuple(map(level_decision, document.get("levels", ()))),
-                "looks": tuple(map(Look.from_json, document.get("looks", ()))),
-            }
-        )
-
 
 class Journal:
     """Appends entries; a new journal in an old base goes on after what is there."""
@@ -124,13 +98,13 @@ class Journal:
         """Since the last entry that was kept."""
         self._sizes: dict[str, int] = _pages(store)
         self._page = int(next(reversed(self._sizes), "00000000.json").removesuffix(".json"))
-        self._entries: list[str] = []
+        self._entries: list[bytes] = []
         self._bytes = 0
         self.last = -1
         """The number of the newest entry."""
         for name in reversed(self._sizes):
             try:
-                self.last = int(_read_page(store, name)[-1]["number"])
+                self.last = int(_read_page(store, name)[1][-1]["number"])
                 break
             except (Damaged, LookupError, TypeError, ValueError) as error:
                 # The stream does not depend on its journal.
@@ -143,13 +117,13 @@ class Journal:
         if entry.is_quiet and 0.0 <= since_s < self._quiet_s:
             self._looks = shortened([*self._looks, Look.of(entry.observation)], MOST_LOOKS)
             return
-        entry, self._looks = replace(entry, looks=tuple(self._looks)), []
+        entry, self._looks = replace(entry, looks=tuple(look.rounded() for look in self._looks)), []
         self._kept_s = entry.observation.ended_s
-        text = json.dumps(entry.to_json(), separators=(",", ":"))
+        text = encode(entry)
         self._entries.append(text)
         self._bytes += len(text)
-        body = '{"entries":[' + ",".join(self._entries) + "]}"
-        sealed = seal_body("journal", body.encode())
+        body = b'{"entries":[' + b",".join(self._entries) + b"]}"
+        sealed = seal_body("journal", body, VERSION)
         self._store.write(f"{FOLDER}/{_name(self._page)}", sealed)
         self._sizes[_name(self._page)] = len(sealed)
         self.last = entry.number
@@ -168,12 +142,14 @@ class Journal:
 def read_journal(store: Store) -> Iterator[JournalEntry]:
     """All entries, the oldest first."""
     for name in _pages(store):
-        for document in _read_page(store, name):
+        version, documents = _read_page(store, name)
+        where = f"{store}/{FOLDER}/{name}"
+        for document in documents:
             try:
-                entry = JournalEntry.from_json(document)
-            except (KeyError, TypeError, ValueError, AttributeError, SettingError):
-                raise unexpected("journal", f"{store}/{FOLDER}/{name}") from None
-            yield entry
+                document = from_version_1(document) if version == 1 else document
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+                raise unexpected("journal", where) from None
+            yield convert(document, JournalEntry, where, fix="; restore the file from a copy")
 
 
 def read_run(base: str, where: str) -> list[JournalEntry]:
@@ -186,12 +162,14 @@ def read_run(base: str, where: str) -> list[JournalEntry]:
     return entries
 
 
-def _read_page(store: Store, name: str) -> list[dict[str, Any]]:
-    page = f"{FOLDER}/{name}"
-    entries = unseal("journal", store.read(page), f"{store}/{page}").get("entries")
+def _read_page(store: Store, name: str) -> tuple[int, list[Any]]:
+    """The version of a page, and its entries as they were read."""
+    where = f"{store}/{FOLDER}/{name}"
+    version, document = unseal_version("journal", store.read(f"{FOLDER}/{name}"), where, (1, VERSION))
+    entries = document.get("entries")
     if not isinstance(entries, list):
-        raise unexpected("journal", f"{store}/{page}")
-    return entries
+        raise unexpected("journal", where)
+    return version, entries
 
 
 def _pages(store: Store) -> dict[str, int]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from elastream.control.observation import Observation, OperatorObservation
-from elastream.report.scores.balance import LevelSample, LoadSample, level_sample, load_balance, load_ratio
+from elastream.rules import load_balance, load_ratio
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,3 @@ def load_of(observation: Observation) -> Load:
         LevelLoad(tuple(together([host]) for host in queued)),
         LevelLoad(tuple(map(together, machines.values()))),
     )
-
-
-def load_sample(t_s: float, observation: Observation) -> LoadSample | None:
-    """For the record of a run; None while nothing is known."""
-    load = load_of(observation)
-    lanes = _sample(load.lanes)
-    return LoadSample(t_s, lanes, _sample(load.hosts), _sample(load.machines)) if lanes else None
-
-
-def _sample(level: LevelLoad) -> LevelSample | None:
-    return level_sample(level.ratios) if level.ratios else None

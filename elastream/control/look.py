@@ -1,17 +1,13 @@
 """A look in short: what came, what left and how late it was, of a look at which nothing changed."""
 
-from __future__ import annotations
-
 from collections import Counter
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from elastream.control.observation import Observation
 
 
-@dataclass(frozen=True)
-class Look:
-    """The little that is kept of an observation when the whole of it would say nothing new."""
+class Look(NamedTuple):
+    """The little that is kept of an observation when the whole of it would say nothing new. A tuple, so that JSON has no names."""
 
     ended_s: float
     seconds: float
@@ -27,7 +23,7 @@ class Look:
     """Tuples that finished, by bucket of their latency; empty where that is not known."""
 
     @classmethod
-    def of(cls, observation: Observation) -> Look:
+    def of(cls, observation: Observation) -> "Look":
         sources = [operator for operator in observation.operators.values() if operator.role == "source"]
         return cls(
             observation.ended_s,
@@ -40,7 +36,7 @@ class Look:
             observation.latencies,
         )
 
-    def and_then(self, later: Look) -> Look:
+    def and_then(self, later: "Look") -> "Look":
         """Both as one."""
         finished = self.finished + later.finished
         share = later.finished / finished if finished else 1.0
@@ -55,16 +51,11 @@ class Look:
             dict(Counter(self.latencies) + Counter(later.latencies)),
         )
 
-    def to_json(self) -> list[Any]:
-        """Without names and to the millisecond: there may be hundreds in an entry of a journal."""
-        times_s = [round(self.ended_s, 3), round(self.seconds, 3)]
-        counts = [self.read, self.unread, self.finished, self.dropped]
-        return [*times_s, *counts, round(self.latency_mean_s, 4), list(self.latencies.items())]
-
-    @classmethod
-    def from_json(cls, document: list[Any]) -> Look:
-        ended_s, seconds, read, unread, finished, dropped, mean_s, latencies = document
-        return cls(ended_s, seconds, tuple(read), tuple(unread), finished, dropped, mean_s, dict(latencies))
+    def rounded(self) -> "Look":
+        """To the millisecond: there may be hundreds in an entry of a journal."""
+        return self._replace(
+            ended_s=round(self.ended_s, 3), seconds=round(self.seconds, 3), latency_mean_s=round(self.latency_mean_s, 4)
+        )
 
 
 def shortened(looks: list[Look], most: int) -> list[Look]:

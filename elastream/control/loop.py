@@ -1,4 +1,4 @@
-"""The control loop: monitor, analyze, plan, execute, once every `td`; called after every tick."""
+"""The control loop: monitor, analyze, plan, execute, once every `td`. It runs beside the engine and inline in a simulation."""
 
 import logging
 from collections.abc import Callable
@@ -57,8 +57,13 @@ class ControlLoop:
     def policy(self) -> str:
         return self._policy.name
 
+    @property
+    def due_s(self) -> float:
+        """When the next interval ends, by this loop's clock. Any thread may ask."""
+        return self._monitor.due_s
+
     def step(self) -> JournalEntry | None:
-        """Called after every tick; gives the interval's entry when one has been decided."""
+        """Called as often as there is something new to see; gives the interval's entry when one has been decided."""
         now_s = self._clock()
         observation = self._monitor.look(now_s)
         if observation is None:
@@ -72,6 +77,10 @@ class ControlLoop:
         if analysis is None or self._seen is None:
             return None
         return self._conclude(self._seen, analysis)
+
+    def close(self) -> None:
+        """No step comes any more."""
+        self._analyst.close()
 
     def _conclude(self, observation: Observation, analysis: Analysis) -> JournalEntry:
         planned, delay_s = Planned(), 0.0

@@ -17,15 +17,18 @@ class Monitor:
         """The plant stands still until then: that is in no observation, and the next interval begins after it."""
         self._began_s, self._begins_s = None, at_s
 
+    @property
+    def due_s(self) -> float:
+        """When the interval that goes on ends."""
+        return self._begins_s if self._began_s is None else self._began_s + self._td_s
+
     def look(self, now_s: float) -> Observation | None:
         """The observation of the interval that has just ended; None while it goes on."""
+        if now_s < self.due_s:
+            return None
         if self._began_s is None:
-            if now_s < self._begins_s:
-                return None
             self._began_s = now_s
             self._plant.observe()
-            return None
-        if now_s - self._began_s < self._td_s:
             return None
         # A late look does not make the next interval shorter: what was seen covers all of the time since the last.
         self._began_s = now_s

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from elastream.control.redirected import Redirected
 from elastream.control.state_moved import StateMoved
@@ -122,7 +122,7 @@ class Observation:
     fleet: tuple[LevelState, ...] = ()
     """Seats, hosts and executors at its end, as far as there is a fleet."""
     latencies: dict[int, int] = field(default_factory=dict)
-    """Tuples that finished, by bucket of their latency as in `scoring.latency`; empty where that is not known."""
+    """Tuples that finished, by bucket of their latency as in `report.latency`; empty where that is not known."""
     failed: int = 0
     """Of the dropped, those that went to the dead letters."""
 
@@ -138,35 +138,3 @@ class Observation:
     def level(self, level: Level) -> LevelState | None:
         """The containers of a level, where the plant has them."""
         return next((state for state in self.fleet if state.level is level), None)
-
-    def to_json(self) -> dict[str, Any]:
-        operators = [vars(o) | {"lanes": [vars(lane) for lane in o.lanes]} for o in self.operators.values()]
-        return vars(self) | {
-            "operators": operators,
-            "state_moves": [vars(moved) for moved in self.state_moves],
-            "hosts": [vars(host) for host in self.hosts],
-            "redirections": [vars(redirected) for redirected in self.redirections],
-            "fleet": [state.to_json() for state in self.fleet],
-        }
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Observation:
-        operators: dict[str, OperatorObservation] = {}
-        for its in document["operators"]:
-            lanes = tuple(ReplicaObservation(**lane) for lane in its["lanes"])
-            operators[its["operator"]] = OperatorObservation(**{**its, "lanes": lanes})
-        moves = tuple(StateMoved(**moved) for moved in document.get("state_moves", ()))
-        hosts = tuple(HostObservation(**host) for host in document.get("hosts", ()))
-        redirections = tuple(Redirected(**redirected) for redirected in document.get("redirections", ()))
-        fleet = tuple(map(LevelState.from_json, document.get("fleet", ())))
-        return cls(
-            **{
-                **document,
-                "operators": operators,
-                "state_moves": moves,
-                "hosts": hosts,
-                "redirections": redirections,
-                "fleet": fleet,
-                "latencies": {int(bucket): count for bucket, count in document.get("latencies", {}).items()},
-            }
-        )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from elastream.control.guard import Draft, History, Subject
 from elastream.control.guards import Guards
 from elastream.control.observation import Observation
-from elastream.control.proposal import DECISION_OF, Decision, LevelDecision, Move, Proposal
+from elastream.control.proposal import Decision, LevelDecision, Move, Proposal
 from elastream.fleet import Level
 
 UNASKED = "the policy wants no change"
@@ -50,7 +50,7 @@ def plan(observation: Observation, proposal: Proposal, guards: Guards, history: 
         wanted, reason = asked.get(subject, then), reasons.get(subject, UNASKED)
         if isinstance(subject, Level):
             more = guards.prices.per_hour({**before, subject: now}) - guards.prices.per_hour(before)
-            levels.append(DECISION_OF[subject](then, wanted, now, reason, said, more))
+            levels.append(LevelDecision(subject, then, wanted, now, reason, said, more))
         else:
             decisions.append(Decision(subject, then, wanted, now, reason, said))
     return Planned(tuple(decisions), tuple(levels), _moves(observation, proposal, guards))

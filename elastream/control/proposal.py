@@ -1,9 +1,6 @@
 """Proposals of policies, and the decisions that guards make of them."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
 
 from elastream.control.search_step import SearchStep
 from elastream.fleet import Level
@@ -55,23 +52,6 @@ class Proposal:
     alerts: tuple[str, ...] = ()
     """For people: what the policy found that they should know of, whether it wants a change or not."""
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "wants": [vars(want) for want in self.wants],
-            "homes": [vars(home) for home in self.homes],
-            "levels": [vars(want) | {"level": want.level.value} for want in self.levels],
-            "alerts": list(self.alerts),
-            **({"search": vars(self.search)} if self.search else {}),
-        }
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Proposal:
-        wants = tuple(Want(**want) for want in document["wants"])
-        homes = tuple(Home(**home) for home in document.get("homes", ()))
-        levels = tuple(LevelWant(**want | {"level": Level(want["level"])}) for want in document.get("levels", ()))
-        search = SearchStep.from_json(document["search"]) if "search" in document else None
-        return cls(wants, homes, search, levels, tuple(document.get("alerts", ())))
-
 
 @dataclass(frozen=True)
 class Decision:
@@ -83,7 +63,7 @@ class Decision:
     after: int
     reason: str
     """The policy's."""
-    vetoes: tuple[str, ...] = field(default=())
+    vetoes: tuple[str, ...] = ()
     """What the guards said to it."""
 
     @property
@@ -95,17 +75,12 @@ class Decision:
         """The reason, and what the guards made of it."""
         return "; ".join((self.reason, *self.vetoes))
 
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Decision:
-        return cls(**{**document, "vetoes": tuple(document["vetoes"])})
-
 
 @dataclass(frozen=True)
 class LevelDecision:
     """Another number of containers of one level is planned; they are there later, or never."""
 
-    level: ClassVar[Level]
-
+    level: Level
     before: int
     """As many as were planned."""
     asked: int
@@ -125,37 +100,6 @@ class LevelDecision:
     def words(self) -> str:
         """The reason, and what the guards made of it."""
         return "; ".join((self.reason, *self.vetoes))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"level": self.level.value, **vars(self)}
-
-
-class SetSeats(LevelDecision):
-    """Threads of every host."""
-
-    level = Level.SEAT
-
-
-class SetHosts(LevelDecision):
-    """Processes, of all executors together."""
-
-    level = Level.HOST
-
-
-class SetExecutors(LevelDecision):
-    """Machines."""
-
-    level = Level.EXECUTOR
-
-
-DECISION_OF: dict[Level, type[LevelDecision]] = {kind.level: kind for kind in (SetSeats, SetHosts, SetExecutors)}
-
-
-def level_decision(document: dict[str, Any]) -> LevelDecision:
-    """As `to_json` wrote it."""
-    kind = DECISION_OF[Level(document["level"])]
-    values = {name: value for name, value in document.items() if name != "level"}
-    return kind(**values | {"vetoes": tuple(values["vetoes"])})
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,6 @@
 """One step of a policy that searches: the sizes that were measured, what had been expected, and the sizes that come next."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -40,8 +37,3 @@ class SearchStep:
     why: str
     over: bool = False
     """True when the search ends here."""
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> SearchStep:
-        lists = {name: tuple(document[name]) for name in ("operators", "base", "sizes", "best", "next")}
-        return cls(**document | lists)

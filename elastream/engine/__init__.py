@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from elastream.connectors.query.spark_handle import Handle
     from elastream.engine.handle import RunListener
+    from elastream.engine.on_spark import run, start
     from elastream.engine.spark.session import TICK_SETTINGS, session
-    from elastream.engine.start import run
     from elastream.engine.worker.delivery import Delivery
 
-__all__ = ["TICK_SETTINGS", "Delivery", "Handle", "RunListener", "run", "session"]
+__all__ = ["TICK_SETTINGS", "Delivery", "Handle", "RunListener", "run", "session", "start"]
 
 _FOUND_IN = {
     "Delivery": "elastream.engine.worker.delivery",
     "Handle": "elastream.connectors.query.spark_handle",
     "RunListener": "elastream.engine.handle",
     "TICK_SETTINGS": "elastream.engine.spark.session",
-    "run": "elastream.engine.start",
+    "run": "elastream.engine.on_spark",
     "session": "elastream.engine.spark.session",
+    "start": "elastream.engine.on_spark",
 }
 
 

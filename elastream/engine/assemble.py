@@ -1,35 +1,49 @@
 """From a graph, a base and hosts to a run: the parts are made and put together here, and nowhere else."""
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, TypeVar
 
-from elastream import rules
 from elastream.control import DEFAULT_TD_S, ControlLoop, Guards, Journal, Policy, checked_td, interval_of
+from elastream.control.analyze import PATIENCE_S
 from elastream.engine.clock import Clock, SteadyClock
+from elastream.engine.driver.build import DriverInputs, make_driver, make_loop
+from elastream.engine.driver.commit.housekeeping import Housekeeping
+from elastream.engine.driver.lifecycle import RunLife
+from elastream.engine.driver.opening import first_entry
+from elastream.engine.driver.ports import Edges, Tick
+from elastream.engine.driver.publish import Publisher
+from elastream.engine.driver.resumed import in_words
+from elastream.engine.driver.run_base import RunBase
+from elastream.engine.driver.status_maker import StatusMaker
+from elastream.engine.driver.tables import Tables, make_tables
 from elastream.engine.handle import Run, RunHandle, RunListener
 from elastream.engine.hosts.link import HostLink
+from elastream.engine.measure.controller import RunController
 from elastream.engine.measure.observer import RunObserver
 from elastream.engine.measure.plant import EnginePlant
-from elastream.engine.measure.totals import HostScene, Scene
-from elastream.engine.tick.estimates import Estimates
-from elastream.engine.tick.lane_loads import LaneLoads
-from elastream.engine.tick.life import RunLife
-from elastream.engine.tick.loop import TickLoop
-from elastream.engine.tick.opening import first_entry
-from elastream.engine.tick.planner import Planner
-from elastream.engine.tick.ports import Edges, Tick
-from elastream.engine.tick.resumed import in_words
-from elastream.engine.tick.run_base import RunBase
-from elastream.engine.tick.turns import Turns
+from elastream.engine.measure.totals import Surroundings
+from elastream.engine.operations.attendant import Attendant
+from elastream.engine.tape.recording import (
+    TapedBase,
+    TapedClock,
+    TapedHousekeeping,
+    TapedLife,
+    TapedLink,
+    TapedMachines,
+    TapeRecorder,
+)
+from elastream.engine.tape.tape import VERSION, Header
 from elastream.engine.worker.base_id import base_id
 from elastream.engine.worker.program import Program
 from elastream.errors import SettingError
 from elastream.fleet.machines import Machines
+from elastream.lanes.entries import Entry
 from elastream.lanes.lease import Machine
-from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
 from elastream.policies import check_policy, make_policy, with_targets
 from elastream.policies.model_library import remember
@@ -64,6 +78,8 @@ class Plan:
     per_second: float | None = None
     listeners: Iterable[RunListener | Callable[[Tick], object]] = ()
     """Called from the first tick on."""
+    record: str | None = None
+    """A new file in which everything that reaches the driver is recorded, to make the same ticks again."""
 
     def __post_init__(self) -> None:
         checked_td(self.td_s)
@@ -92,10 +108,7 @@ class Parts:
 
     program: Program
     store: Store
-    state: LedgerState
-    estimates: Estimates
-    planner: Planner
-    loads: LaneLoads
+    tables: Tables
 
 
 class Connected(Protocol):
@@ -105,6 +118,10 @@ class Connected(Protocol):
     def edges(self) -> Edges: ...
 
     def start(self, life: RunLife) -> None: ...
+
+    def stop_reading(self) -> None:
+        """Read no more from streaming sources in this run."""
+        ...
 
     def close(self) -> None: ...
 
@@ -134,14 +151,17 @@ def assemble(
     machine: Machine | None = None,
     identity: str | None = None,
     launch: Callable[[Callable[[], None]], object] | None = None,
+    inline: bool = False,
 ) -> H:
     """Take the base, connect the edges, start the hosts, attach the listeners and start the tick's thread.
 
     A simulation has its own `clock`, `machine`, `identity` (32 hexadecimal digits that no other driver has) and `launch`, which
-    runs the tick.
+    runs the tick. With `inline` everything else runs in the tick's thread, too: for virtual time. Such a run writes no status and no
+    log file, and takes no requests.
     """
     settings, clock = plan.settings, clock or SteadyClock()
-    base = RunBase(store, clock, machine, identity)
+    tape = _tape(plan, connect)
+    base = TapedBase(tape, store, clock, machine, identity) if tape else RunBase(store, clock, machine, identity)
     try:
         check_engine_groupings(graph)
         policy = plan.chosen_policy(graph)
@@ -154,6 +174,7 @@ def assemble(
     except BaseException:
         hosts.close()
         raise
+    attendant: Attendant | None = None
     failed_before = {name: counts.failed for name, counts in base.state.totals.items()}
     resumed = in_words(graph, base.state, str(store))
     if resumed:
@@ -162,85 +183,68 @@ def assemble(
         states = base.state.states | opening.states
         columns = {name: KeyedColumns.decode(text).state.names for name, text in states.items()}
         program = Program(graph, settings, store.uri, name, columns, appends=store.appends)
-        estimates = Estimates(base.state.estimates)
-        loads = LaneLoads(graph, base.state, estimates, td_s, settings.q_size)
-        planner = Planner(graph, settings, base.state, estimates, loads)
-        connected = connect(Parts(program, store, base.state, estimates, planner, loads)) if connect else None
+        tables = make_tables(graph, settings, base.state, td_s)
+        connected = connect(Parts(program, store, tables)) if connect else None
 
-        def scene() -> Scene:
-            waits: dict[str, bool] = {operator.name: not planner.computes(operator.name) for operator in graph.served}
-            unread = planner.replays.unread(clock.wall_s())
-            # Any thread may be here while the tick's adds and removes hosts: a copy is made in one step, a loop is not.
-            hosts_now = dict(planner.roster.hosts)
-            return Scene(
-                base.state,
-                estimates.service_s,
-                unread | (connected.unread() if connected else {}),
-                slots(),
-                waits,
-                connected.lag() if connected else {},
-                {
-                    host: HostScene(f"{seats.machine}/{seats.executor}", seats.usage)
-                    for host, seats in hosts_now.items()
-                },
-                planner.roster.home,
-                lambda service_s: rules.full_queue(settings.q_size, service_s),
-                turns.fleet.look(),
-            )
+        def surroundings() -> Surroundings:
+            return Surroundings(slots(), connected.unread(), connected.lag()) if connected else Surroundings(slots())
 
-        observer = RunObserver(graph, loads, td_s, clock, scene)
-        life = RunLife(clock, hosts.wake)
-        edges = connected.edges if connected else None
-        turns = Turns(
-            graph,
-            settings,
-            base,
-            estimates,
-            planner,
-            hosts,
-            machines,
-            observer,
-            clock,
-            life,
-            outputs=tuple(opening.outputs or ()),
-            edges=edges,
-        )
-        loop = TickLoop(
-            graph,
-            settings,
-            base,
-            planner,
-            turns,
-            hosts,
-            clock,
-            life,
-            first_entry=opening,
-            edges=edges,
-            time_for_s=plan.benchmark_s if policy is not None else 0.0,
-        )
-        observer.state_moves = lambda: turns.mover.receipts
-        observer.redirections = lambda: turns.redirector.records
+        timing_s = plan.benchmark_s if policy is not None else 0.0
+        around = _ports(graph, settings, base, hosts, machines, clock, opening, tape, inline=inline)
+        if connected is not None:
+            around = replace(around, edges=connected.edges)
+        if tape is not None:
+            snapshot = base.state.snapshot()
+            tape.begin(Header(VERSION, graph.name, td_s, settings, snapshot, opening, timing_s))
+        life, housekeeping = around.life, around.housekeeping
+        driver = make_driver(around, tables)
+        maker = StatusMaker(driver, life, clock)
+        observer = RunObserver(graph, settings.queues.q_size, clock, maker.make(), surroundings)
+        control = None
         if policy is not None:
-            observer.control = ControlLoop(
-                EnginePlant(observer, life.resize, turns.mover.place, turns.pause, turns.discard, turns.fleet),
+            control = ControlLoop(
+                EnginePlant(graph, observer, life),
                 policy,
                 td_s=plan.td_s,
                 guards=plan.guards,
                 journal=Journal(store, quiet_s=DEFAULT_TD_S if plan.td_s is None and td_s < DEFAULT_TD_S else 0.0),
                 clock=clock.wall_s,
+                patience_s=math.inf if inline else PATIENCE_S,
             )
             keep_models = remember(policy, graph.name, [store.uri, *([plan.models] if plan.models else [])])
             if keep_models is not None:
-                observer.control.on_decision.append(keep_models)
+                control.on_decision.append(keep_models)
+        controller = RunController(observer, control, inline=inline)
+        publisher = Publisher(maker, clock, controller.deliver, controller.due_s)
+        loop = make_loop(around, driver, publisher, opening, timing_s=timing_s)
         made = Run(
-            graph, store, settings, td_s, base, life, turns, planner, observer, hosts, failed_before, resumed, connected
+            graph,
+            store,
+            settings,
+            td_s,
+            base,
+            life,
+            driver,
+            observer,
+            controller,
+            publisher,
+            housekeeping,
+            hosts,
+            failed_before,
+            resumed,
+            connected,
         )
         handle = handle_of(made)
+        if not inline:
+            attendant = Attendant(store, resumed)
+            made.log_file = attendant.log_path
         start_hosts(program)
-        with life.not_begun():
-            for listener in plan.listeners:
+        with life.not_begun(driver.requests.carry_out):
+            for listener in (*([attendant] if attendant else ()), *plan.listeners):
                 handle.listen(listener)
-        (launch or _in_thread)(loop.run)
+        (launch or _in_thread)(partial(tape.run, loop.run) if tape else loop.run)
+        if attendant is not None:
+            attendant.begin()
         if connected is not None:
             try:
                 connected.start(life)
@@ -249,7 +253,50 @@ def assemble(
                 life.wait(STOP_S)
                 raise
     except BaseException:
+        if attendant is not None:
+            attendant.close()
         hosts.close()
         base.close()
         raise
     return handle
+
+
+def _tape(plan: Plan, connect: object) -> TapeRecorder | None:
+    if plan.record is None:
+        return None
+    if connect is not None:
+        raise SettingError(
+            "record: an application with connectors of Spark cannot be recorded; replay its input instead"
+        )
+    return TapeRecorder(plan.record)
+
+
+def _ports(
+    graph: Graph,
+    settings: Settings,
+    base: RunBase,
+    link: HostLink,
+    machines: Machines,
+    clock: Clock,
+    opening: Entry,
+    tape: TapeRecorder | None,
+    *,
+    inline: bool,
+) -> DriverInputs:
+    """The ports of the driver, recorded if there is a tape."""
+    outputs = tuple(opening.outputs or ())
+    if tape is None:
+        housekeeping = Housekeeping(base.store, settings, outputs, inline=inline)
+        return DriverInputs(graph, settings, base, link, machines, clock, RunLife(clock, link.wake), housekeeping)
+    taped = TapedClock(clock, tape)
+    life = TapedLife(taped, link.wake, tape)
+    return DriverInputs(
+        graph,
+        settings,
+        base,
+        TapedLink(link, tape, life),
+        TapedMachines(machines, tape),
+        taped,
+        life,
+        TapedHousekeeping(tape, base.store, settings, outputs, inline=inline),
+    )

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from elastream.control import interval_of
 from elastream.engine.assemble import Plan
+from elastream.engine.driver.opening import first_entry
 from elastream.engine.fresh import check_fresh
-from elastream.engine.tick.opening import first_entry
 from elastream.engine.worker.program import check_travels
 from elastream.errors import SettingError
 from elastream.lanes.lease import refuse_if_locked

@@ -3,6 +3,9 @@
 import logging
 
 from elastream.control.journal import FOLDER as JOURNAL
+from elastream.engine.operations.log_file import FOLDER as LOGS
+from elastream.engine.operations.requests import FOLDER as REQUESTS
+from elastream.engine.operations.status_document import FILE as STATUS
 from elastream.engine.worker.base_id import FILE
 from elastream.errors import Damaged, SettingError
 from elastream.lanes.lease import BaseLease
@@ -15,8 +18,8 @@ from elastream.policies.model_library import FOLDER as MODELS
 
 log = logging.getLogger("elastream.run")
 
-FOLDERS = (LEDGER, SEGMENTS, JOURNAL, READERS, MODELS, "checkpoint")
-FILES = ("rescale.json", FILE)
+FOLDERS = (LEDGER, SEGMENTS, JOURNAL, READERS, MODELS, REQUESTS, LOGS, "checkpoint")
+FILES = ("rescale.json", STATUS, FILE)
 """The last of them says that a folder is a base: it goes last, so that a deletion that was cut off can be repeated."""
 
 

@@ -1,7 +1,7 @@
 """The handle: how a run is watched, scaled, read and stopped."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -10,21 +10,25 @@ import pyarrow as pa
 
 from elastream.control import JournalEntry, Observation, StateMoved
 from elastream.control.listeners import Listeners
+from elastream.engine.checked_sizes import check_level, check_served, check_size
+from elastream.engine.driver.build import Driver
+from elastream.engine.driver.commit.housekeeping import Housekeeping
+from elastream.engine.driver.lifecycle import Phase, RunLife
+from elastream.engine.driver.ports import Tick
+from elastream.engine.driver.publish import Publisher
+from elastream.engine.driver.requests import Discard, SetLevel, StopReading
+from elastream.engine.driver.run_base import RunBase
+from elastream.engine.driver.status import RunStatus
 from elastream.engine.handle_html import run_html
 from elastream.engine.hosts.link import HostLink
 from elastream.engine.letters import read_letters
+from elastream.engine.measure.controller import RunController
 from elastream.engine.measure.observer import RunObserver
 from elastream.engine.threads import within
-from elastream.engine.tick.life import Phase, RunLife
-from elastream.engine.tick.planner import Planner
-from elastream.engine.tick.ports import Tick
-from elastream.engine.tick.run_base import RunBase
-from elastream.engine.tick.turns import Turns
 from elastream.errors import ElastreamError, RunFailed, SettingError
 from elastream.fleet import Level, LevelState
 from elastream.lanes import Audit, OperatorCounts, audit
 from elastream.lanes.readers import read_output
-from elastream.lanes.state import LedgerState
 from elastream.lanes.store import Store
 from elastream.settings import Settings
 from elastream.state.table import state_table
@@ -49,9 +53,11 @@ class Run:
     td_s: float
     base: RunBase
     life: RunLife
-    turns: Turns
-    planner: Planner
+    driver: Driver
     observer: RunObserver
+    controller: RunController
+    publisher: Publisher
+    housekeeping: Housekeeping
     hosts: HostLink
     failed_before: dict[str, int]
     """Per operator, the tuples that it had failed on when the run began."""
@@ -60,6 +66,8 @@ class Run:
     connected: Any = None
     """The edges, where there are any."""
     at_close: list[Callable[[], object]] = field(default_factory=list)
+    log_file: str = ""
+    """Empty if there is none."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +93,10 @@ class RunListener:
         """Called before the first tick, in the thread that starts the run. An error here is raised by `run`."""
 
     def on_tick(self, tick: Tick) -> None:
-        """Called after every committed tick, in the tick's thread: be quick."""
+        """Called after every committed tick, in the listeners' thread, up to 50 ms later. A slow one delays only listeners."""
 
     def on_decision(self, entry: JournalEntry) -> None:
-        """Called after every interval of the control loop, in the tick's thread: be quick."""
+        """Called after every interval of the control loop, in the listeners' thread."""
 
     def on_end(self, handle: "RunHandle") -> None:
         """Called once when the run is over and no tick comes any more, in the thread that stops it."""
@@ -100,6 +108,7 @@ class RunHandle:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._closed = False
+        self._draining = False
         self._ends: Listeners[RunHandle] = Listeners("ends", log)
         self.graph = run.graph
         self.base = run.store.uri
@@ -111,8 +120,7 @@ class RunHandle:
     @property
     def policy(self) -> str:
         """The name of the policy that decides the sizes."""
-        control = self._run.observer.control
-        return control.policy if control else "by hand"
+        return self._run.controller.policy or "by hand"
 
     @property
     def settings(self) -> Settings:
@@ -124,29 +132,14 @@ class RunHandle:
         return self._run.td_s
 
     @property
-    def timed(self) -> dict[str, float]:
+    def status(self) -> RunStatus:
+        """The newest published status: frozen, at most 50 ms old while tuples flow. Any thread may read it."""
+        return self._run.publisher.latest
+
+    @property
+    def timed(self) -> Mapping[str, float]:
         """Seconds that a tuple took in each operator when they were timed before the stream began."""
-        return self._run.turns.timed
-
-    @property
-    def ledger(self) -> LedgerState:
-        """What the ledger says; look, do not touch."""
-        return self._run.base.state
-
-    @property
-    def works(self) -> int:
-        """How many works hosts were given so far."""
-        return self._run.turns.works
-
-    @property
-    def turns(self) -> int:
-        """How many turns the driver has made so far."""
-        return self._run.turns.count
-
-    @property
-    def turn_cpu_s(self) -> float:
-        """CPU time that a turn with something to do takes now."""
-        return self._run.turns.turn_cpu_s
+        return self.status.timed
 
     @property
     def active(self) -> bool:
@@ -157,7 +150,7 @@ class RunHandle:
 
     def totals(self, operator: str) -> OperatorCounts:
         """What an operator has done since the base began; zeros when that is nothing."""
-        return self.ledger.totals.get(operator) or OperatorCounts()
+        return self.status.totals.get(operator) or OperatorCounts()
 
     def observe(self, seconds: float = 1.0) -> Observation:
         """The last `seconds`."""
@@ -166,13 +159,13 @@ class RunHandle:
     @property
     def failures(self) -> tuple[str, ...]:
         """The first failure of every operator and kind of error in this run: the error, its line of code and the tuple."""
-        return tuple(self._run.turns.failures.words)
+        return self.status.failures
 
     @property
     def new_dead_letters(self) -> dict[str, int]:
         """Per operator that failed on tuples in this run, how many; `dead_letters` has them."""
         before = self._run.failed_before
-        failed = {name: counts.failed - before.get(name, 0) for name, counts in list(self.ledger.totals.items())}
+        failed = {name: counts.failed - before.get(name, 0) for name, counts in self.status.totals.items()}
         return {name: count for name, count in failed.items() if count}
 
     @property
@@ -180,34 +173,28 @@ class RunHandle:
         """How far the base was when the run began, in words; empty when it was new."""
         return self._run.resumed
 
-    def unread(self, wall_s: float) -> dict[str, int]:
-        """Per replay, the tuples that are due at this time and not read yet. For listeners to ticks."""
-        return self._run.planner.replays.unread(wall_s)
+    @property
+    def log_file(self) -> str:
+        """The log of the run, in its base; empty if the base is on no disk."""
+        return self._run.log_file
 
     def overdue(self, seconds: float = 10.0) -> list[Overdue]:
         """The works that have been under way for longer than this."""
         now = self._run.life.now()
-        found = [
-            Overdue(
-                work.operator,
-                tuple(lane.lane for lane in work.lanes),
-                sum(work.lanes.values()),
-                now - work.sent_s,
-                work.host,
-            )
-            for work in list(self._run.planner.under_way.values())
-            if now - work.sent_s > seconds and work.lanes
+        works = [
+            Overdue(work.operator, work.replicas, work.rows, now - work.sent_s, work.host)
+            for work in self.status.works
+            if now - work.sent_s > seconds
         ]
-        return sorted(found, key=lambda work: -work.seconds)
+        return sorted(works, key=lambda work: -work.seconds)
 
     def subscribe(self, listener: Callable[[Tick], object]) -> None:
-        """Call this after every committed tick, in the tick's thread: be quick."""
-        self._run.observer.listeners.append(listener)
+        """Call this after every committed tick, as `RunListener.on_tick`."""
+        self._run.controller.ticks.append(listener)
 
     def on_decision(self, listener: Callable[[JournalEntry], object]) -> None:
-        """Call this after every interval of the control loop, in the tick's thread: be quick."""
-        if self._run.observer.control is not None:
-            self._run.observer.control.on_decision.append(listener)
+        """Call this after every interval of the control loop, as `RunListener.on_decision`."""
+        self._run.controller.decisions.append(listener)
 
     def listen(self, listener: "RunListener | Callable[[Tick], object]") -> None:
         """Subscribe a listener to all that it listens to."""
@@ -224,41 +211,47 @@ class RunHandle:
     @property
     def fleet(self) -> tuple[LevelState, ...]:
         """Seats, hosts and executors: planned, asked for, there."""
-        return self._run.turns.fleet.look()
+        return self.status.fleet
 
     def set_level(self, level: str | Level, count: int) -> None:
         """Have so many seats in every host, hosts, or executors. They come in their own time; those too many hand over and go."""
-        names = [known.value for known in Level]
-        if isinstance(level, str) and level not in names:
-            raise SettingError(f"level {level!r}: there are {', '.join(names)}")
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise SettingError(f"level {Level(level).value!r}: expected a whole number from 1 on, got {count!r}")
-        self._run.life.ask(lambda: self._run.turns.fleet.set(Level(level), count))
+        chosen = check_level(level, count)
+        self._run.life.request(SetLevel(chosen, count))
 
-    def scale(self, operator: str, replicas: int) -> None:
-        """Change the replicas of an operator from the next tick on, until a policy decides otherwise. A lane that is switched off
-        is drained."""
-        if operator not in self.graph or self.graph[operator] not in self.graph.served:
-            names = ", ".join(o.name for o in self.graph.served)
-            raise SettingError(f"scale: no operator {operator!r} with replicas of its own; there are {names}")
-        sizes = self.graph[operator].replicas
-        if not sizes.least <= replicas <= sizes.most:
-            raise SettingError(f"operator {operator!r}: replicas must be {sizes.least}..{sizes.most}, got {replicas}")
-        if self._run.observer.control is not None:
+    def scale(self, operator: str, replicas: int, reason: str = "by hand") -> None:
+        """Change the replicas of an operator from the next tick on, until a policy decides otherwise.
+
+        A lane that is switched off is drained. The `reason` goes into the report.
+        """
+        check_size(self.graph, operator, replicas)
+        if self._run.controller.policy is not None:
             log.warning(
                 "scale: the policy %s may change the replicas of %s again at once; policy=None leaves them to you",
                 self.policy,
                 operator,
             )
-        self._run.life.resize(operator, replicas)
+        self._run.life.resize(operator, replicas, reason)
 
     def discard(self, *operators: str) -> None:
         """Drop what waits for these operators; it is counted. What is being served is served."""
         for name in operators:
-            if name not in self.graph or self.graph[name] not in self.graph.served:
-                names = ", ".join(o.name for o in self.graph.served)
-                raise SettingError(f"discard: no operator {name!r} with lanes of its own; there are {names}")
-        self._run.life.ask(lambda: self._run.planner.hold(operators))
+            check_served(self.graph, name, "discard", "lanes")
+        self._run.life.request(Discard(operators))
+
+    def drain(self) -> None:
+        """Read nothing more, serve everything that waits, then end. The next run goes on reading.
+
+        Returns at once; `await_end` waits until the run is over. Windows stay open for what the next run reads.
+        """
+        if self._run.connected is not None:
+            self._run.connected.stop_reading()
+        self._run.life.request(StopReading())
+        self._draining = True
+
+    @property
+    def is_draining(self) -> bool:
+        """True once `drain` was called."""
+        return self._draining
 
     # -- the beginning and the end
 
@@ -285,13 +278,16 @@ class RunHandle:
         """
         if self._closed:
             return
-        life = self._run.life
+        life, controller = self._run.life, self._run.controller
         life.stop()
-        if life.is_here:
+        if life.is_here or controller.is_here:
             return
         ended = life.wait(STOP_S)
+        if not controller.close(STOP_S):
+            log.warning("stop: listeners or the policy did not end within %g s; they are left alone", STOP_S)
+        self._run.housekeeping.close(CLOSE_S)
         self._closed = True
-        failure = self._failure()
+        failure = self.failure
         self._ends.tell(self)
         # Spark may hang or be gone: the base is let go all the same.
         if self._run.connected is not None:
@@ -305,13 +301,18 @@ class RunHandle:
         if failure:
             raise failure
 
-    def _failure(self) -> ElastreamError | None:
+    def request_stop(self) -> None:
+        """Stop at the next tick, and return at once. Whoever waits for the end closes the run."""
+        self._run.life.stop()
+
+    @property
+    def failure(self) -> ElastreamError | None:
         """Why the run ended by itself, if it did."""
         error = self._run.life.error
         if error is None or isinstance(error, ElastreamError):
             return error
         failure = RunFailed(
-            f"tick {self.ledger.entry + 1} failed, nothing of it was applied: {type(error).__name__}: {error}"
+            f"tick {self.status.entry + 1} failed, nothing of it was applied: {type(error).__name__}: {error}"
         )
         failure.__cause__ = error
         return failure
@@ -331,7 +332,7 @@ class RunHandle:
     @property
     def state_moves(self) -> list[StateMoved]:
         """What became of the states of keyed operators when their replicas changed, a receipt for each change."""
-        return list(self._run.turns.mover.receipts)
+        return list(self.status.state_moves)
 
     def dead_letters(self, *, remove: bool = False) -> pa.Table:
         """The tuples on which an operator raised: which, where, and the error. With `remove` they are taken away."""
@@ -346,7 +347,7 @@ class RunHandle:
             raise SettingError(f"output {name!r}: not an output of {self.graph.name!r}; there are {outputs or 'none'}")
 
     def _repr_html_(self) -> str:
-        failure = self._failure()
+        failure = self.failure
         condition = f"failed: {failure}" if failure else (self.stage or "running") if self.active else "over"
         seen, letters = self.observe(5.0), self.new_dead_letters
         return run_html(self.graph.name, self.policy, str(self.store), condition, seen, letters)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elastream.engine.clock import SteadyClock
-from elastream.engine.tick.run_base import RunBase
+from elastream.engine.driver.run_base import RunBase
 from elastream.engine.worker.dead_letters import DEAD_LETTERS, tuple_of
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.entries import Entry

@@ -14,7 +14,7 @@ from elastream.lanes.entries import GroupWhole, StateChange
 from elastream.lanes.segments import Appended, SchemaId, Slice
 from elastream.lanes.state_log import Change
 
-VERSION = 8
+VERSION = 9
 """Both sides are of one installation, but a cluster may have an old one on some machine."""
 
 
@@ -38,7 +38,7 @@ class LaneRows(NamedTuple):
     """The key groups of the lane, where keys are woken or may be split."""
 
 
-class LaneWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="lane"):
+class ServeWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="serve"):
     """Serve these tuples of some lanes of one operator, one lane after another."""
 
     id: int
@@ -50,21 +50,63 @@ class LaneWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="lane
     chunk: int
     """How many tuples to serve between two looks at the clock, to begin with."""
     computes: bool
-    """True: in the host's computing seat, one such work at a time. False: in a seat of its own, beside all others."""
+    """True: one such work at a time in a host. False: in a thread of its own, beside all others."""
     turn: int
     """Where dealing out begins: a number that differs from work to work."""
     t_out_s: float | None = None
     queued: dict[str, list[int]] = {}
     """Per target that wants to know, how many tuples wait in its active lanes."""
     loads: list[Loads] = []
-    bury: str = ""
-    """Not empty: do not serve them, nor wake a key; put them, or the key, into the dead letters with this error."""
     watermark_s: float | None = None
     """Of a keyed operator with event times: nothing that happened before is expected any more. None: it is not known yet."""
     proven: bool = False
-    """True when the operator has given what it declared before: what it gives otherwise now is the fault of a tuple."""
-    wake: int | None = None
-    """How many keys to wake, the earliest first; None: all whose time has come."""
+    """True if the operator has given what it declared before: what it gives otherwise now is the fault of a tuple."""
+    wakes: bool = True
+    """True: then wake the keys of these lanes whose time has come. False: a tuple or a key is suspected, and keys have their turn later."""
+
+
+class WakeWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="wake"):
+    """Wake some keys of a lane whose time has come, the earliest first, and serve no tuple."""
+
+    id: int
+    operator: str
+    lane: int
+    groups: tuple[int, ...]
+    clock_s: float
+    """Keys whose time has come by then, by the clock or by the watermark."""
+    watermark_s: float | None
+    keys: int
+    """How many."""
+    computes: bool
+    turn: int
+    queued: dict[str, list[int]] = {}
+    loads: list[Loads] = []
+
+
+class BuryTuples(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="bury"):
+    """Put these tuples into the dead letters without serving them."""
+
+    id: int
+    operator: str
+    lane: LaneRows
+    planned_s: float
+    error: str
+
+
+class BuryTimer(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="bury timer"):
+    """Put the first key of a lane whose time has come into the dead letters without waking it."""
+
+    id: int
+    operator: str
+    lane: int
+    groups: tuple[int, ...]
+    clock_s: float
+    watermark_s: float | None
+    error: str
+
+
+LaneWork = ServeWork | WakeWork | BuryTuples | BuryTimer
+"""Works of lanes: one purpose each."""
 
 
 class SourceWork(msgspec.Struct, frozen=True, array_like=True, gc=False, tag="source"):

@@ -1,10 +1,7 @@
 """The levels of containers, and the state of one of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 
 class Level(Enum):
@@ -45,10 +42,3 @@ class LevelState:
     """How many came since the run began, so that `start_s` is measured when it is more than 0."""
     problem: str = ""
     """Why those that were asked for are not there, when they are late."""
-
-    def to_json(self) -> dict[str, Any]:
-        return vars(self) | {"level": self.level.value}
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> LevelState:
-        return cls(**document | {"level": Level(document["level"])})

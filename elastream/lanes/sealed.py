@@ -14,14 +14,19 @@ def seal(kind: str, document: dict[str, Any]) -> bytes:
     return seal_body(kind, json.dumps(document, separators=(",", ":")).encode())
 
 
-def seal_body(kind: str, body: bytes) -> bytes:
+def seal_body(kind: str, body: bytes, version: int = VERSION) -> bytes:
     """The same for a document that is JSON already."""
-    header = {"format": f"elastream-{kind}", "version": VERSION, "bytes": len(body), "crc32": zlib.crc32(body)}
+    header = {"format": f"elastream-{kind}", "version": version, "bytes": len(body), "crc32": zlib.crc32(body)}
     return json.dumps(header).encode() + b"\n" + body + b"\n"
 
 
 def unseal(kind: str, data: bytes, where: str) -> dict[str, Any]:
     """The document, or `Damaged` with the file's name and what to do."""
+    return unseal_version(kind, data, where, (VERSION,))[1]
+
+
+def unseal_version(kind: str, data: bytes, where: str, versions: tuple[int, ...]) -> tuple[int, dict[str, Any]]:
+    """The same for a kind that is read in several versions: which one it is, and the document."""
     header_line, _, rest = data.partition(b"\n")
     try:
         header = json.loads(header_line)
@@ -34,8 +39,9 @@ def unseal(kind: str, data: bytes, where: str) -> dict[str, Any]:
         ) from None
     if found != f"elastream-{kind}":
         raise Damaged(f"{where}: expected an elastream-{kind}, got {found!r}; restore the file and start again")
-    if version != VERSION:
-        raise Damaged(f"{where}: version {version}, this Elastream reads {VERSION}; use the version that wrote it")
+    if version not in versions:
+        known = " and ".join(map(str, versions))
+        raise Damaged(f"{where}: version {version}, this Elastream reads {known}; use the version that wrote it")
     body = rest[:size]
     if len(body) != size or zlib.crc32(body) != checksum:
         raise Damaged(
@@ -48,7 +54,7 @@ def unseal(kind: str, data: bytes, where: str) -> dict[str, Any]:
         document = None
     if not isinstance(document, dict):
         raise unexpected(kind, where)
-    return document
+    return version, document
 
 
 def unexpected(kind: str, where: str) -> Damaged:

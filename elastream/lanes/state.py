@@ -1,6 +1,7 @@
 """The state of a base: everything its ledger says, in memory. Entries are applied one after another."""
 
 from collections import Counter, deque
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -115,12 +116,19 @@ class LedgerState:
         self.hash_version = entry.hash_version or self.hash_version
         for operator, moved in entry.owners.items():
             filled += self.move_groups(operator, moved)
-        for given in entry.given:
-            self.given[LaneId(given.operator, given.lane)] = given
-        if entry.offer >= 0:
-            self.offer = entry.offer
-        self.entry, self.at_s = entry.number, entry.at_s
+        self.plan(entry.given, entry.offer)
+        self.reach(entry)
         return Applied(freed, filled)
+
+    def plan(self, given: Iterable[Given], offer: int = -1) -> None:
+        """Sinks and Spark are given tuples; an offer below 0 is none."""
+        for one in given:
+            self.given[LaneId(one.operator, one.lane)] = one
+        self.offer = max(self.offer, offer)
+
+    def reach(self, entry: Entry) -> None:
+        """Everything in this entry is applied."""
+        self.entry, self.at_s = entry.number, entry.at_s
 
     def _apply_states(self, entry: Entry) -> list[str]:
         """Gives the segments that no slice names any more. A whole has all changes before the number that it tells."""

@@ -138,9 +138,15 @@ class Elastic(Policy):
                 view.memory.changed_s = self._now_s
                 if operator.by_key:
                     view.memory.moving.changes(operator.replicas, size, self._price_s(view), self._now_s)
+            asked = max(size, self._needed(view)) if size == operator.most else size
             said = f"{view.in_time:.2f} replicas serve the {view.helped:.0f} that wait in time; {why}"
-            wants.append(Want(operator.operator, size, said))
+            wants.append(Want(operator.operator, asked, said))
         return Proposal(tuple(wants))
+
+    def _needed(self, view: _View) -> int:
+        """Replicas that an operator would have without its limit; guards clip them, and say so."""
+        keeps_up = self._rate(self._latency_s) * view.takes_s
+        return 0 if view.settles else whole(max(view.in_time, keeps_up) * OVERSHOOT)
 
     def _views(self, observation: Observation) -> list[_View]:
         for moved in observation.state_moves:

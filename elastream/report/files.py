@@ -1,11 +1,13 @@
 """A run on disk: series.parquet, which says of itself what its numbers are of, and latency.parquet."""
 
-import json
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from elastream.codec import convert, decode, encode, to_plain
 from elastream.errors import SettingError
 from elastream.report.latency import LatencyPoint
 from elastream.report.record import Record
@@ -22,40 +24,47 @@ _LATENCY = pa.schema(
 )
 
 
+@dataclass(frozen=True)
+class About:
+    """The part of a record that is no column: it is written into the metadata of series.parquet."""
+
+    name: str
+    policy: str
+    sources: tuple[str, ...]
+    pools: dict[str, int]
+    interval_s: float
+    window_s: float | None = None
+    spikes: tuple[tuple[float, float], ...] = ()
+
+
 def write_record(record: Record, folder: Path) -> None:
-    about = {
-        "name": record.name,
-        "policy": record.policy,
-        "sources": list(record.sources),
-        "pools": record.pools,
-        "interval_s": record.interval_s,
-        "window_s": record.window_s,
-        "spikes": record.spikes,
-    }
-    table = record.series.to_table().replace_schema_metadata({_ABOUT: json.dumps(about)})
+    about = About(**{field.name: getattr(record, field.name) for field in fields(About)})
+    table = record.series.to_table().replace_schema_metadata({_ABOUT: encode(about)})
     pq.write_table(table, folder / SERIES)
-    rows = [vars(point) for point in record.latency_line.points()]
+    rows = to_plain(record.latency_line.points())
     pq.write_table(pa.Table.from_pylist(rows, schema=_LATENCY), folder / LATENCY)
 
 
 def read_record(path: Path) -> tuple[Record, list[LatencyPoint]]:
     """From series.parquet, and the latency.parquet beside it if there is one."""
+    where = f"{path}: expected the series.parquet of a run of Elastream"
     try:
         table = pq.read_table(path)
-        about = json.loads(table.schema.metadata[_ABOUT])
-        record = Record(
-            about["name"],
-            tuple(about["sources"]),
-            Series.from_table(table),
-            pools=about["pools"],
-            interval_s=about["interval_s"],
-            policy=about["policy"],
-            window_s=about.get("window_s"),
-            spikes=tuple((from_s, to_s) for from_s, to_s in about.get("spikes", ())),
-        )
+        about = decode((table.schema.metadata or {})[_ABOUT], About, where, error=SettingError)
+        series = Series.from_table(table)
         beside = path.parent / LATENCY
-        points = [LatencyPoint(**row) for row in pq.read_table(beside).to_pylist()] if beside.is_file() else []
+        rows = pq.read_table(beside).to_pylist() if beside.is_file() else []
     except (pa.ArrowInvalid, KeyError, TypeError, ValueError) as error:
         said = " ".join(str(error).split())[:150]
-        raise SettingError(f"{path}: expected the series.parquet of a run of Elastream: {said}") from None
-    return record, points
+        raise SettingError(f"{where}: {said}") from None
+    points = convert(rows, list[LatencyPoint], f"{beside}: expected latencies of a run", error=SettingError)
+    return Record(series=series, **asdict(about)), points
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """A report.json, as `write_report` wrote it; versions of Elastream differ in the figures that they have."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise SettingError(f"{path}: cannot be read: {error.strerror}") from None
+    return decode(text, dict[str, Any], str(path), error=SettingError, fix="; expected the report.json of a run")

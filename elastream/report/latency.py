@@ -1,9 +1,8 @@
 """Latencies as counts in buckets that grow by a tenth: small to send, exact to add, percentiles to 5 %."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,11 @@ def bucket_of(seconds: float) -> int:
     return math.ceil(math.log(max(seconds, _LEAST_S) / _LEAST_S) / _GROWTH)
 
 
+def upper_s(bucket: int) -> float:
+    """The longest latency that belongs into a bucket."""
+    return _LEAST_S * math.exp(bucket * _GROWTH)
+
+
 def bucket_counts(seconds: npt.NDArray[np.float64]) -> tuple[dict[int, int], float, float]:
     """How many latencies are in each bucket, their sum and the largest."""
     if len(seconds) <= FEW:
@@ -34,13 +38,13 @@ def bucket_counts(seconds: npt.NDArray[np.float64]) -> tuple[dict[int, int], flo
     return counts, float(seconds.sum()), float(seconds.max(initial=0.0))
 
 
+@dataclass
 class Latencies:
     """Counts by bucket, and the sum and the largest, which stay exact."""
 
-    def __init__(self) -> None:
-        self.buckets: Counter[int] = Counter()
-        self.sum_s = 0.0
-        self.max_s = 0.0
+    buckets: dict[int, int] = field(default_factory=dict)
+    sum_s: float = 0.0
+    max_s: float = 0.0
 
     def add(self, seconds: npt.NDArray[np.float64]) -> None:
         if len(seconds):
@@ -48,31 +52,28 @@ class Latencies:
 
     def add_counts(self, buckets: Mapping[int, int], sum_s: float, max_s: float) -> None:
         """Latencies that are in buckets already."""
-        self.buckets.update(buckets)
+        for bucket, count in buckets.items():
+            self.buckets[bucket] = self.buckets.get(bucket, 0) + count
         self.sum_s += sum_s
         self.max_s = max(self.max_s, max_s)
 
     def merge(self, other: "Latencies") -> None:
-        self.buckets.update(other.buckets)
-        self.sum_s += other.sum_s
-        self.max_s = max(self.max_s, other.max_s)
+        self.add_counts(other.buckets, other.sum_s, other.max_s)
 
     @classmethod
     def of_buckets(cls, buckets: Mapping[int, int], mean_s: float) -> "Latencies":
         """Where only the buckets and the mean are known; the largest is as large as its bucket allows."""
-        made = cls()
-        made.buckets.update(buckets)
-        made.sum_s = mean_s * made.count
-        made.max_s = _LEAST_S * math.exp(max(made.buckets, default=0) * _GROWTH) if buckets else 0.0
-        return made
+        max_s = upper_s(max(buckets)) if buckets else 0.0
+        return cls(dict(buckets), mean_s * sum(buckets.values()), max_s)
 
     @property
     def count(self) -> int:
-        return self.buckets.total()
+        return sum(self.buckets.values())
 
     @property
     def mean_s(self) -> float:
-        return self.sum_s / self.count if self.count else 0.0
+        count = self.count
+        return self.sum_s / count if count else 0.0
 
     def percentile_s(self, share: float) -> float:
         """The latency that `share` of the tuples did not exceed."""
@@ -90,16 +91,6 @@ class Latencies:
         place = math.log(max(seconds, _LEAST_S) / _LEAST_S) / _GROWTH
         below = sum(count * min(1.0, max(0.0, place - bucket + 1)) for bucket, count in self.buckets.items())
         return below / self.count
-
-    def to_json(self) -> dict[str, object]:
-        return {"buckets": {str(k): v for k, v in self.buckets.items()}, "sum_s": self.sum_s, "max_s": self.max_s}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, object]) -> "Latencies":
-        made = cls()
-        buckets, made.sum_s, made.max_s = document["buckets"], document["sum_s"], document["max_s"]  # type: ignore[assignment]
-        made.buckets = Counter({int(k): v for k, v in buckets.items()})  # type: ignore[attr-defined]
-        return made
 
     def summary_ms(self) -> dict[str, float]:
         """The numbers of a report, in milliseconds."""

@@ -79,6 +79,10 @@ class Record:
     """What is set so that no policy can do well."""
     crashes: list[tuple[float, str]] = field(default_factory=list)
     """When which simulated machine failed for want of memory, in words."""
+    verdict: str = ""
+    """The bottleneck of the run, in one line; empty if nothing was diagnosed."""
+    kept: dict[str, int] = field(default_factory=dict)
+    """Per output, the rows that it keeps for its readers."""
     base: str = ""
     """Where the run keeps its tuples, as it may be shown; empty of a simulated run."""
     dead_letters: dict[str, int] = field(default_factory=dict)

@@ -1,6 +1,5 @@
 """The report of a run: report.json, series.parquet, latency.parquet, report.png and report.html in one directory."""
 
-import json
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from elastream.codec import encode, to_plain
 from elastream.report.files import write_record
 from elastream.report.record import Events, Record
 from elastream.report.scores.balance import load_summary
@@ -20,40 +20,45 @@ from elastream.report.series import Sample
 
 
 def make_report(record: Record, events: Events, r_over: int | None = None) -> dict[str, Any]:
-    """The numbers, as plain JSON."""
-    return {
-        "name": record.name,
-        "policy": record.policy,
-        "sources": list(record.sources),
-        "pools": record.pools,
-        "events": vars(events),
-        "seconds": round(max((s[-1].t_s for s in record.series.operators.values() if s), default=0.0), 3),
-        "latency_ms": rounded(record.latencies.summary_ms()),
-        "latencies": record.latencies.to_json(),
-        "ticks": {"count": record.tick_ms.total, **_spread(record.tick_ms, (50, 95))},
-        "processed_ratio": round(events.finished / events.entered, 6) if events.entered else 0.0,
-        **score(record, record.latency_line.points(), r_over),
-        "load": rounded(load_summary(record.loads)),
-        "fleet": fleet_summary(record.fleet),
-        "congestion": rounded(congestion_summary(record.healths)),
-        "usage": _usage(record),
-        "warnings": list(record.warnings),
-        "base": record.base,
-        "failures": list(record.failures),
-        "new_dead_letters": sum(record.dead_letters.values()),
-        "rescales": record.rescales.total,
-        "rescale_pause_ms": _spread(record.rescale_ticks_ms, (50,)),
-        "operators": {
-            name: _operator(samples) | {"dead_letters": record.dead_letters.get(name, 0)}
-            for name, samples in record.series.operators.items()
-        },
-        "decisions": [vars(rescale) for rescale in record.rescales],
-        "state_moves": list(record.state_moves),
-        "crashes": [{"t_s": round(t_s, 3), "what": what} for t_s, what in record.crashes],
-        "searches": list(record.searches),
-        "end": end_of_run(record),
-        "remarks": [{"t_s": t_s, "kind": kind, "words": words} for t_s, kind, words in record.remarks],
-    }
+    """The numbers, as a reader of report.json gets them."""
+    document: dict[str, Any] = to_plain(
+        {
+            "name": record.name,
+            "policy": record.policy,
+            "sources": record.sources,
+            "pools": record.pools,
+            "events": events,
+            "seconds": round(max((s[-1].t_s for s in record.series.operators.values() if s), default=0.0), 3),
+            "latency_ms": rounded(record.latencies.summary_ms()),
+            "latencies": record.latencies,
+            "ticks": {"count": record.tick_ms.total, **_spread(record.tick_ms, (50, 95))},
+            "processed_ratio": round(events.finished / events.entered, 6) if events.entered else 0.0,
+            **score(record, record.latency_line.points(), r_over),
+            "load": rounded(load_summary(record.loads)),
+            "fleet": fleet_summary(record.fleet),
+            "congestion": rounded(congestion_summary(record.healths)),
+            "usage": _usage(record),
+            "warnings": record.warnings,
+            "verdict": record.verdict,
+            "kept": record.kept,
+            "base": record.base,
+            "failures": record.failures,
+            "new_dead_letters": sum(record.dead_letters.values()),
+            "rescales": record.rescales.total,
+            "rescale_pause_ms": _spread(record.rescale_ticks_ms, (50,)),
+            "operators": {
+                name: _operator(samples) | {"dead_letters": record.dead_letters.get(name, 0)}
+                for name, samples in record.series.operators.items()
+            },
+            "decisions": record.rescales,
+            "state_moves": record.state_moves,
+            "crashes": [{"t_s": round(t_s, 3), "what": what} for t_s, what in record.crashes],
+            "searches": record.searches,
+            "end": end_of_run(record),
+            "remarks": [{"t_s": t_s, "kind": kind, "words": words} for t_s, kind, words in record.remarks],
+        }
+    )
+    return document
 
 
 def write_report(record: Record, events: Events, folder: Path, r_over: int | None = None) -> dict[str, Any]:
@@ -63,7 +68,7 @@ def write_report(record: Record, events: Events, folder: Path, r_over: int | Non
 
     folder.mkdir(parents=True, exist_ok=True)
     report = make_report(record, events, r_over)
-    (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    (folder / "report.json").write_bytes(encode(report, indent=2) + b"\n")
     write_record(record, folder)
     if find_spec("matplotlib") is not None:
         from elastream.report.pages.plots import draw_run

@@ -1,10 +1,23 @@
 """Load-balancing grouping (PSPS, algorithm 1): each tuple to the replica with the least load, computed for many at once."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+
+
+FEW = 32
+"""Up to so many tuples are dealt out one by one: arrays would take longer to begin."""
+
+
+def balanced_counts(rows: int, load: Sequence[float], cost: float, turn: int) -> list[int]:
+    """How many of `rows` tuples each replica gets, in the quickest way."""
+    if rows <= FEW:
+        return balanced_one_by_one(rows, list(load), cost, turn)
+    return [int(count) for count in balanced(rows, np.asarray(load), cost, turn)]
 
 
 def balanced(rows: int, load: Floats, cost: float, turn: int) -> Counts:

@@ -8,7 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from elastream.routing.hashing import hash_columns
-from elastream.topology.groupings import KEY_GROUPS
+
+KEY_GROUPS = 128
+"""The number of key groups, in every base. A lane owns whole groups, so an operator that is reached by keys has at most this many
+replicas."""
 
 Groups = npt.NDArray[np.int64]
 Owners = list[int]

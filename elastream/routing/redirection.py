@@ -1,18 +1,45 @@
-"""Redirection by load (Dr-Stream, section 5.2): tuples, or whole key groups, go to the replicas with most room.
+"""The grouping `redirection` (Dr-Stream, section 5.2): tuples, or whole key groups, go to the replicas with most room.
 
 A replica's load ratio is what waits in front of it over the length of its queue (equation 5); its room is the rest of that queue.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from elastream.routing.balance import balanced, dealt
+from elastream.routing.base import Grouping, LoadMeasure, SimulatedAs, Snapshot
 from elastream.routing.key_groups import Owners
 
 NEAR_ENOUGH = 1.05
 """A lane with so many times the mean load gives no key group away: every move costs something."""
+
+
+@dataclass(frozen=True)
+class Redirection(Grouping):
+    """As shuffle, or with columns as fields, until the load is uneven; then to replicas with more room."""
+
+    columns: tuple[str, ...] = ()
+    name = "redirection"
+    simulated_as = SimulatedAs.REDIRECTED
+
+    @property
+    def keyed(self) -> bool:
+        return bool(self.columns)
+
+    @property
+    def redirects(self) -> bool:
+        return True
+
+    @property
+    def load(self) -> LoadMeasure | None:
+        return None if self.columns else LoadMeasure.RATIO
+
+    def spread(self, rows: int, to: Snapshot, turn: int) -> list[int]:
+        # No loads are given while the load is even.
+        return redirected(rows, to.load, to.cost, turn) if to.load else dealt(rows, len(to.active), turn)
 
 
 def redirected(rows: int, ratios: Sequence[float], cost: float, turn: int) -> list[int]:

@@ -17,7 +17,7 @@ from elastream.simulator.profile import Machine, OperatorTimes, Profile, load_pr
 from elastream.simulator.simulate import Simulated
 from elastream.simulator.simulate import simulate as simulate_model
 from elastream.simulator.state import Limits
-from elastream.topology import Graph, Kind, Topology
+from elastream.topology import App, Graph, Kind, graph_of
 from elastream.workload import Arrivals, parse_workload
 from elastream.workload.replay import Replay, with_arrivals
 
@@ -46,7 +46,7 @@ class Application:
 
 
 def simulate(
-    app: Topology | Graph,
+    app: App,
     trace: str | Arrivals | None = None,
     *,
     policy: str | Policy = "elastic",
@@ -64,7 +64,7 @@ def simulate(
     `trace` drives its replay sources: a name, a file, a shape or arrivals; None: their own. `service_s` gives the seconds
     per tuple of operators that no profile knows. The same seed gives the same run.
     """
-    graph = app.build() if isinstance(app, Topology) else app
+    graph = graph_of(app)
     if trace is not None:
         graph = with_arrivals(graph, parse_workload(trace) if isinstance(trace, str) else trace)
     profile = profile or load_profile(None)
@@ -146,8 +146,8 @@ def engine_system(machine: Machine, model: Model, settings: Settings, cluster: C
         hop_s=machine.hop_s,
         cores=max(1, int(model.fixed.node_cores.sum())),
         slots=model.lanes,
-        budget_s=settings.budget_s,
-        max_budget_s=settings.max_budget_s,
+        budget_s=settings.works.budget_s,
+        max_budget_s=settings.works.max_budget_s,
         crowding=cluster.crowding,
         hosts=(cluster.startup.processes or 0) * len(model.nodes),
         thread_crowding=machine.thread_crowding,
@@ -172,15 +172,17 @@ def system_named(name: str) -> MakeSystem:
 
 def limits_of(settings: Settings) -> Limits:
     """Limits of queues and ages."""
-    return Limits(settings.q_size or 0, settings.on_full == "drop", settings.t_out_s or 0.0)
+    return Limits(settings.queues.q_size or 0, settings.queues.on_full == "drop", settings.queues.t_out_s or 0.0)
 
 
 def arrivals_of(graph: Graph) -> dict[str, Arrivals]:
     """What arrives at each source of a graph."""
+    arrivals: dict[str, Arrivals] = {}
     for source in graph.sources:
         if not isinstance(source.source, Replay):
             raise SettingError(f"app {graph.name!r}: source {source.name!r} is no replay; only those can be simulated")
-    return {source.name: source.source.arrivals for source in graph.sources}
+        arrivals[source.name] = source.source.arrivals
+    return arrivals
 
 
 def times_of(graph: Graph, profile: Profile, service_s: Mapping[str, float]) -> Mapping[str, OperatorTimes]:
@@ -214,5 +216,6 @@ SOURCE_S = 1e-6
 
 def skew_of(graph: Graph, cluster: Cluster) -> tuple[int, float]:
     """How many keys there are and the exponent of their popularity: as the cluster says, else as a payload that knows it."""
-    known = [source.source.make.skew for source in graph.sources if hasattr(source.source.make, "skew")]
+    makes = [source.source.make for source in graph.sources if isinstance(source.source, Replay)]
+    known = [make.skew for make in makes if hasattr(make, "skew")]
     return known[0] if known and not cluster.zipf else (cluster.keys, cluster.zipf)

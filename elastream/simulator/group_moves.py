@@ -1,6 +1,6 @@
 """Key groups that change hands in a simulation, and the state that goes with them: copied, moved, recovered.
 
-As in the engine (`engine/tick/group_mover.py`, `transfers.py`): a state is copied while its lane is served, portion by portion;
+As in the engine (`engine/driver/placement/group_mover.py`, `transfers.py`): a state is copied while its lane is served, portion by portion;
 the lane stands still only while the last changes are learned and both sides are compared.
 """
 
@@ -62,7 +62,7 @@ class GroupMoves:
         self.operators: dict[int, KeyGroups] = {}
         for place, operator in enumerate(flow.model.operators):
             grouping = flow.model.graph.edges_into(operator.name)[0].grouping
-            if grouping.by_groups:
+            if grouping.keyed:
                 first, end = (int(flow.model.fixed.first[place + n]) for n in (0, 1))
                 size, keyed = int(flow.moving.asked[place]), operator.keyed is not None
                 self.operators[place] = KeyGroups.begin(
@@ -72,7 +72,7 @@ class GroupMoves:
                     end - first,
                     size,
                     keyed,
-                    grouping.kind == "redirection" and not merges(operator),
+                    grouping.redirects and not merges(operator),
                     flow.model.popularity,
                 )
                 self._weigh(self.operators[place])

@@ -4,9 +4,9 @@ import numpy as np
 
 from elastream import rules
 from elastream.control import Redirected
-from elastream.report.scores.balance import load_balance
 from elastream.routing.key_groups import moves
 from elastream.routing.redirection import redirected_groups
+from elastream.rules import load_balance
 from elastream.simulator.group_moves import Flow, GroupMoves
 from elastream.simulator.key_groups import KeyGroups
 from elastream.simulator.state import LENGTH, NOW, Floats, Ints

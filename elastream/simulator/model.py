@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from elastream.errors import SettingError
+from elastream.routing import SimulatedAs
 from elastream.simulator.popularity import Popularity
 from elastream.simulator.profile import OperatorTimes
 from elastream.simulator.state import (
@@ -32,22 +33,17 @@ from elastream.workload import Arrivals
 TICKS_KEPT = 4096
 
 ROUTING = {
-    "shuffle": EVEN,
-    "none": EVEN,
-    "local": EVEN,
-    "load_balancing": BUSY,
-    "least_loaded": SHORTEST,
-    "fields": WEIGHTED,
-    "partial_key": SHORTEST,
-    "direct": WEIGHTED,
-    "global": WEIGHTED,
-    "all": EVERY,
-    "redirection": REDIRECTED,
-    "queue_weighted": DRAWN,
+    SimulatedAs.EVEN: EVEN,
+    SimulatedAs.POPULARITY: WEIGHTED,
+    SimulatedAs.FIRST: WEIGHTED,
+    SimulatedAs.EVERY: EVERY,
+    SimulatedAs.BUSY: BUSY,
+    SimulatedAs.SHORTEST: SHORTEST,
+    SimulatedAs.REDIRECTED: REDIRECTED,
+    SimulatedAs.DRAWN: DRAWN,
 }
-"""Per grouping, how tuples are shared out among lanes. A key's second choice is nearly the shortest lane. With columns,
-`redirection` moves key groups instead, as `fields` has them; where parts of a state can be merged, tuples go by load whatever
-their key is, as in the paper."""
+"""Model of a grouping -> its number in compiled code. Keyed groupings are different: key groups move. Where parts of a state can be
+merged, redirected tuples go by load whatever their key is, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -126,11 +122,11 @@ class Model:
         """Where tuples name their lane, or all go to the first: what part of them each active lane gets."""
         for place, operator in enumerate(self.operators):
             grouping = self.graph.edges_into(operator.name)[0].grouping
-            if self.fixed.routing[place] != WEIGHTED or grouping.by_groups:
+            if self.fixed.routing[place] != WEIGHTED or grouping.keyed:
                 continue
             first, end, active = self.fixed.first[place], self.fixed.first[place + 1], int(moving.asked[place])
             moving.weight[first:end] = 0.0
-            if grouping.kind == "global":
+            if grouping.simulated_as is SimulatedAs.FIRST:
                 moving.weight[first] = 1.0
             else:
                 moving.weight[first : first + active] = self.popularity.direct(active)
@@ -148,7 +144,7 @@ def make_model(
 ) -> Model:
     """`added_s` is waited in every operator, for each tuple."""
     for edge in graph.edges:
-        if edge.grouping.kind not in ROUTING:
+        if edge.grouping.simulated_as is None:
             raise SettingError(
                 f"edge {edge.source!r} -> {edge.target!r}: grouping {edge.grouping} cannot be simulated, because there are no "
                 "tuples that its function could see; simulate with shuffle, fields or partial_key"
@@ -213,9 +209,10 @@ def make_model(
 def _routing(graph: Graph, operator: Operator) -> int:
     """Where several groupings lead to one operator, the first; their tuples mix in its lanes."""
     grouping = graph.edges_into(operator.name)[0].grouping
-    if grouping.by_groups:
-        return MERGED if merges(operator) and grouping.kind == "redirection" else WEIGHTED
-    return ROUTING[grouping.kind]
+    if grouping.keyed:
+        return MERGED if merges(operator) and grouping.redirects else WEIGHTED
+    assert grouping.simulated_as is not None
+    return ROUTING[grouping.simulated_as]
 
 
 def merges(operator: Operator) -> bool:

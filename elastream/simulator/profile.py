@@ -1,12 +1,12 @@
 """A profile: what `elastream calibrate` measured on a machine, and what a simulation takes its times from."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from elastream.codec import convert, decode
 from elastream.errors import SettingError
 
 VERSION = 2
@@ -59,6 +59,7 @@ class Profile:
     machine: Machine
     apps: dict[str, dict[str, OperatorTimes]]
     """By application and operator; sources are operators here too."""
+    version: int = VERSION
 
     def times(self, app: str) -> Mapping[str, OperatorTimes]:
         if app not in self.apps:
@@ -67,9 +68,6 @@ class Profile:
                 f"app {app!r}: the profile knows {known}; measure it with: elastream calibrate {app} --profile FILE"
             )
         return self.apps[app]
-
-    def to_json(self) -> dict[str, Any]:
-        return {"version": VERSION, **asdict(self)}
 
 
 def load_profile(path: str | None) -> Profile:
@@ -85,31 +83,26 @@ def load_profile(path: str | None) -> Profile:
 
 
 def parse_profile(text: str, where: str) -> Profile:
+    fix = "; write one with elastream calibrate"
+    document = decode(text, dict[str, Any], f"{where}: not a profile", error=SettingError, fix=fix)
+    if document.get("version") != VERSION:
+        raise SettingError(f"{where}: of version {document.get('version')}, expected {VERSION}; calibrate again")
+    profile = convert(document, Profile, f"{where}: not a profile", error=SettingError, fix=fix)
     try:
-        document = json.loads(text)
-        if document["version"] != VERSION:
-            raise SettingError(f"{where}: of version {document['version']}, expected {VERSION}; calibrate again")
-        apps = {
-            app: {name: OperatorTimes(**times) for name, times in operators.items()}
-            for app, operators in document["apps"].items()
-        }
-        # Profiles of 0.2 have the time of a restart, too.
-        machine = {name: value for name, value in document["machine"].items() if name != "restart_s"}
-        profile = Profile(Machine(**machine), apps)
         _check(profile)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise SettingError(f"{where}: not a profile: {error}; write one with elastream calibrate") from None
+    except ValueError as error:
+        raise SettingError(f"{where}: not a profile: {error}{fix}") from None
     return profile
 
 
 def _check(profile: Profile) -> None:
     for name, value in vars(profile.machine).items():
-        if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        if not 0 <= value < float("inf"):
             raise ValueError(f"machine: {name} must be 0 or more, got {value!r}")
     if profile.machine.cores < 1:
         raise ValueError(f"machine: cores must be 1 or more, got {profile.machine.cores}")
     for app, operators in profile.apps.items():
         for name, times in operators.items():
             numbers = (times.service_s, times.cpu, times.spread, times.call_s, *times.shares.values())
-            if not all(isinstance(number, int | float) and 0 <= number < float("inf") for number in numbers):
+            if not all(0 <= number < float("inf") for number in numbers):
                 raise ValueError(f"{app}, {name}: times and shares must be 0 or more, got {times}")

@@ -7,11 +7,8 @@ import numpy as np
 
 from elastream import rules
 from elastream.control import ControlLoop, Guards, JournalEntry, Policy, interval_of
-from elastream.control.fleet_sample import fleet_sample
-from elastream.control.health import health_sample
-from elastream.control.load import load_sample
-from elastream.control.remarks import other_remarks
 from elastream.report import Events, Record, Rescale, Sample
+from elastream.report.recorder import RunRecorder
 from elastream.simulator.cluster import Cluster
 from elastream.simulator.containers import Containers
 from elastream.simulator.fidelity import Fidelity, System
@@ -91,7 +88,7 @@ def simulate(
             next_look_s = plant.clock() + interval_s
             on_progress(plant.clock())
     writer.record.crashes = [(crash.t_s, f"machine {crash.machine}: out of memory") for crash in memory.crashes]
-    return Simulated(writer.record, writer.events(), int(flow.moving.clock[TICKS]))
+    return Simulated(writer.record, writer.end(), int(flow.moving.clock[TICKS]))
 
 
 def first_sizes(model: Model, start: int | None) -> dict[str, int]:
@@ -110,10 +107,9 @@ class Writer:
         self._plant = plant
         self._before = Counted(plant.moving)
         self._ticks_seen = 0
-        self._pauses: list[tuple[int, float]] = []
-        """The ticks that committed a change and those that follow: the first's number, and the longest so far."""
-        self.record = Record(model.graph.name, tuple(source.name for source in model.sources))
-        self.record.pools = {operator.name: operator.replicas.most for operator in model.operators}
+        pools: dict[str, int] = {operator.name: operator.replicas.most for operator in model.operators}
+        self._recorder = RunRecorder(model.graph.name, tuple(source.name for source in model.sources), pools)
+        self.record = self._recorder.record
         self.record.policy, self.record.interval_s = policy, td_s
         self.record.spikes = model.spikes
 
@@ -124,15 +120,15 @@ class Writer:
         self._before = now
         t_s = float(now.clock[NOW])
         seconds = t_s - float(before.clock[NOW])
+        samples: dict[str, Sample] = {}
         entered, finished = (now.entered - before.entered).tolist(), (now.finished - before.finished).tolist()
         for place, source in enumerate(model.sources):
             read, unread = int(now.read[place] - before.read[place]), plant.fidelity.unread(place)
             # A source that is held up by full queues waits for replicas; another one is about to be read.
             limits = plant.fidelity.limits
             held = unread if limits.in_flight or (limits.q_size and not limits.drops) else 0
-            self.record.series.add(
-                source.name,
-                Sample(t_s, seconds, read, read, 0, unread, 1, 0.0, entered[place], finished[place], held),
+            samples[source.name] = Sample(
+                t_s, seconds, read, read, 0, unread, 1, 0.0, entered[place], finished[place], held
             )
         first = model.fixed.first[:-1]
         received, processed, dropped = (
@@ -148,57 +144,33 @@ class Writer:
         busy_s = np.add.reduceat(now.busy_s - before.busy_s, first).tolist()
         for place, operator in enumerate(model.operators):
             head = len(model.sources) + place
-            self.record.series.add(
-                operator.name,
-                Sample(
-                    t_s,
-                    seconds,
-                    received[place],
-                    processed[place],
-                    dropped[place],
-                    queued[place],
-                    int(plant.moving.active[place]),
-                    busy_s[place],
-                    entered[head],
-                    finished[head],
-                    waiting[place],
-                ),
+            samples[operator.name] = Sample(
+                t_s,
+                seconds,
+                received[place],
+                processed[place],
+                dropped[place],
+                queued[place],
+                int(plant.moving.active[place]),
+                busy_s[place],
+                entered[head],
+                finished[head],
+                waiting[place],
             )
-        its = latencies_of(now.waits - before.waits, now.clock - before.clock, float(now.clock[LONGEST_WAIT_S]))
-        self.record.latencies.merge(its)
-        self.record.latency_line.add(t_s, its)
+        waits, clock = now.waits - before.waits, now.clock - before.clock
+        self._recorder.add_samples(t_s, samples, latencies_of(waits, clock, float(now.clock[LONGEST_WAIT_S])))
         self._note_ticks(int(now.clock[TICKS]))
 
     def decided(self, entry: JournalEntry) -> None:
-        observation = entry.observation
-        record, t_s = self.record, observation.ended_s
-        sample = load_sample(t_s, observation)
-        if sample is not None:
-            record.loads.append(sample)
-        fleet = fleet_sample(t_s, entry)
-        if fleet is not None:
-            record.fleet.append(fleet)
-        record.healths.append(health_sample(t_s, observation))
-        record.state_moves.extend({"t_s": t_s, **vars(moved)} for moved in observation.state_moves)
-        if entry.error:
-            record.remarks.append((t_s, "error", entry.error))
-        if entry.warning:
-            record.remarks.append((t_s, "warning", entry.warning))
-            record.warnings.append(entry.warning)
-        for decision in entry.decisions:
-            said = f"{decision.operator}: {decision.before} -> {decision.after}  {decision.words}"
-            if decision.rescales:
-                record.rescales.append(Rescale(t_s, decision.operator, decision.before, decision.after, decision.words))
-            if decision.asked != decision.before:
-                record.remarks.append((t_s, "rescale" if decision.rescales else "veto", said))
-        if entry.proposal is not None and entry.proposal.search is not None:
-            record.searches.append({"t_s": t_s, **vars(entry.proposal.search)})
-        for kind, said in other_remarks(entry):
-            record.remarks.append((t_s, kind, said))
-        if any(decision.rescales for decision in entry.decisions):
-            self._pauses.append((int(self._plant.moving.clock[TICKS]), 0.0))
+        t_s = entry.observation.ended_s
+        rescales = [Rescale(t_s, d.operator, d.before, d.after, d.words) for d in entry.decisions if d.rescales]
+        self._recorder.add_rescales(int(self._plant.moving.clock[TICKS]), rescales)
+        self._recorder.add_state_moves(t_s, entry.observation.state_moves)
+        self._recorder.add_decision(t_s, entry)
 
-    def events(self) -> Events:
+    def end(self) -> Events:
+        """The run is over; where its tuples are."""
+        self._recorder.end()
         moving = self._plant.moving
         held, refused = self._plant.fidelity.held_back, int(moving.refused.sum())
         dropped, queued = int(moving.dropped.sum()) + refused, int(moving.queued.sum()) + held
@@ -213,18 +185,8 @@ class Writer:
         return max(0, entered - read)
 
     def _note_ticks(self, ticks: int) -> None:
-        """The lengths of the newest turns since the last sample; those that applied a change are noted with it."""
+        """The lengths of the newest turns since the last sample."""
         kept = self._plant.moving.ticks_s
-        from_tick = max(self._ticks_seen, ticks - MOST_TICKS)
+        first = max(self._ticks_seen, ticks - MOST_TICKS)
         self._ticks_seen = ticks
-        lengths = (kept[np.arange(from_tick, ticks) % len(kept)] * 1e3).tolist()
-        self.record.tick_ms.extend(lengths)
-        left = []
-        for tick, longest_ms in self._pauses:
-            seen = lengths[max(0, tick - from_tick) : max(0, tick + 2 - from_tick)]
-            longest_ms = max([longest_ms, *seen])
-            if tick + 1 < ticks:
-                self.record.rescale_ticks_ms.append(longest_ms)
-            else:
-                left.append((tick, longest_ms))
-        self._pauses = left
+        self._recorder.add_ticks(first, (kept[np.arange(first, ticks) % len(kept)] * 1e3).tolist())

@@ -19,7 +19,7 @@ least in front of it, to every lane, to the lanes with most room while the load 
 at random by how empty queues were a moment ago."""
 
 BUCKETS = 220
-"""Buckets of `scoring.latency` that are counted: up to a day."""
+"""Buckets of `report.latency` that are counted: up to a day."""
 
 
 class Fixed(NamedTuple):

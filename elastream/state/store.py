@@ -203,7 +203,7 @@ class StateStore:
                 yield transaction
         except lmdb.MapFullError:
             raise BaseUnusable(
-                f"state of {operator!r}: this host would remember more than state_bytes_per_host={self._most_bytes:_} allows; "
+                f"state of {operator!r}: this host would remember more than StateSettings(bytes_per_host={self._most_bytes:_}) allows; "
                 "start again with the same base and a larger bound, or with more hosts"
             ) from None
 

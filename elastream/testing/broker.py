@@ -41,10 +41,12 @@ broker.heartbeat.interval.ms=500
 class Broker:
     """`servers` reaches it; what it stores outlives `stop`, `kill` and `start`."""
 
-    def __init__(self, jars: Path, folder: Path) -> None:
+    def __init__(self, jars: Path, folder: Path, port: int | None = None) -> None:
+        """`port`: of the loopback; None: a free one."""
         self._jars = jars
         self._folder = folder
-        self._port, controller = free_ports(2)
+        free, controller = free_ports(2)
+        self._port = free if port is None else port
         self._configuration = folder / "server.properties"
         self._configuration.write_text(_CONFIGURATION.format(folder=folder, port=self._port, controller=controller))
         self._process: subprocess.Popen[bytes] | None = None
@@ -94,14 +96,14 @@ class Broker:
 
 
 @contextmanager
-def kafka_broker() -> Iterator[Broker]:
+def kafka_broker(port: int | None = None) -> Iterator[Broker]:
     """A running broker, gone with all it stored at the end."""
     jars = folder_of("broker")
     if not any(jars.glob("*.jar")):
         raise SettingError(f"no Kafka broker in {jars}; run make kafka")
     folder = Path(tempfile.mkdtemp(prefix="elastream-kafka-"))
     try:
-        broker = Broker(jars, folder)
+        broker = Broker(jars, folder, port)
         try:
             broker.start()
             yield broker

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from elastream.engine.assemble import Plan, assemble
+from elastream.engine.blocking import blocking
 from elastream.engine.clock import VirtualClock
 from elastream.engine.fresh import begin_anew
 from elastream.engine.handle import RunHandle
@@ -12,7 +13,7 @@ from elastream.engine.hosts.inline_hosts import InlineHosts
 from elastream.engine.hosts.local_hosts import LocalHosts
 from elastream.fleet.machines import FixedMachines, Machines
 from elastream.lanes.store import Store
-from elastream.topology import Graph, Topology
+from elastream.topology import App, graph_of
 from elastream.user_code import refuse_run
 
 
@@ -30,10 +31,10 @@ class LocalEngine:
     machines: Machines | None = None
     """Those on which hosts are; None: one with room for `hosts`."""
 
-    def run(self, topology: Topology | Graph, base: str | None = None, *, fresh: bool = False, **how: Any) -> RunHandle:
-        """Like `elastream.run`: what decides and how, from `settings` to the targets, is as there."""
+    def start(self, app: App, base: str | None = None, *, fresh: bool = False, **how: Any) -> RunHandle:
+        """Start an application and return its handle. Further parameters, from `settings` on, are those of `elastream.start`."""
         refuse_run()
-        graph = topology.build() if isinstance(topology, Topology) else topology
+        graph = graph_of(app)
         store = Store(base or tempfile.mkdtemp(prefix="elastream-"))
         if fresh:
             begin_anew(store)
@@ -49,4 +50,7 @@ class LocalEngine:
             machines=self.machines or FixedMachines(lambda: self.hosts),
             slots=lambda: self.hosts,
             clock=clock,
+            inline=self.virtual,
         )
+
+    run = blocking(start)

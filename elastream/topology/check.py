@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from elastream.errors import TopologyError
 from elastream.topology.graph import Graph
-from elastream.topology.groupings import KEY_GROUPS, KINDS, STORM_ONLY
+from elastream.topology.groupings import KEY_GROUPS
 from elastream.topology.operators import IDLE_S, LARGEST_POOL, Edge, Kind, Operator
 
 
@@ -43,7 +43,7 @@ def checked_graph(name: str, operators: Sequence[Operator], edges: Sequence[Edge
 def check_engine_groupings(graph: Graph) -> None:
     """Refuse groupings that only a simulated Storm has; for whoever runs a graph on the engine, or simulates the engine."""
     for edge in graph.edges:
-        if edge.grouping.kind in STORM_ONLY:
+        if edge.grouping.simulated_only:
             raise TopologyError(
                 f"edge {edge.source!r} -> {edge.target!r}: grouping {edge.grouping} is of a simulated Storm only; "
                 "use least_loaded, or simulate with --system storm"
@@ -161,14 +161,9 @@ def _chaining(graph: Graph, operator: Operator) -> None:
 
 
 def _dataframe(graph: Graph, operator: Operator) -> None:
-    """Spark runs its function, not a task of ours: nothing of a task applies to it."""
+    """Rows of a dataframe operator come in another order when a batch is repeated."""
     if operator.kind is not Kind.DATAFRAME:
         return
-    for word, given in (("chain", operator.chained), ("waits", operator.waits)):
-        if given:
-            raise TopologyError(
-                f"operator {operator.name!r}: Spark serves what waits in a dataframe's lanes; remove {word}=True"
-            )
     for member in graph.chain(operator.name)[1:]:
         if member.kind is Kind.SINK:
             raise TopologyError(
@@ -190,7 +185,9 @@ def _keyed(graph: Graph, operator: Operator) -> None:
     here, columns = f"{operator.kind} {operator.name!r}", graph.input_schema(operator.name).names
     state = operator.keyed
     if not state.key or len(set(state.key)) < len(state.key):
-        raise TopologyError(f"{here}: a key is one or more columns, each once, got {list(state.key)}; write key='word'")
+        raise TopologyError(
+            f"{here}: a key is one or more columns, each once, got {list(state.key)}; write key_by('word')"
+        )
     for column in state.key:
         if column not in columns:
             close = get_close_matches(column, columns, n=1)
@@ -229,7 +226,7 @@ def _keyed(graph: Graph, operator: Operator) -> None:
     if state.on_timer is not None:
         if operator.kind is not Kind.KEYED or not callable(state.on_timer):
             raise TopologyError(
-                f"{here}: on_timer is a function of an operator whose function takes one key; use keyed"
+                f"{here}: on_timer is a function of an operator whose function takes one key; use mode='rows'"
             )
         if graph.chain(operator.name)[-1].kind is Kind.SINK:
             raise TopologyError(
@@ -238,10 +235,8 @@ def _keyed(graph: Graph, operator: Operator) -> None:
     if state.merge is not None:
         if not callable(state.merge):
             raise TopologyError(f"{here}: merge must be a function, got {state.merge!r}")
-        if any(edge.grouping.kind != "redirection" for edge in graph.edges_into(operator.name)):
-            raise TopologyError(
-                f"{here}: merge is for keys that are split by load; add grouping=groupings.redirection{state.key}"
-            )
+        if any(not edge.grouping.redirects for edge in graph.edges_into(operator.name)):
+            raise TopologyError(f"{here}: merge is for keys that are split by load; write key_by(..., redirect=True)")
         if state.on_timer is not None or state.event_time is not None:
             raise TopologyError(f"{here}: a part of a key has no timers; remove merge, or on_timer and event_time")
         if graph.chain(operator.name)[-1].kind is Kind.SINK:
@@ -254,12 +249,10 @@ def _keyed(graph: Graph, operator: Operator) -> None:
 
 def _grouping(graph: Graph, edge: Edge) -> None:
     where = f"edge {edge.source!r} -> {edge.target!r}"
-    if edge.grouping.kind not in KINDS:
-        raise TopologyError(f"{where}: no grouping {edge.grouping.kind!r}; use one of elastream.groupings")
     columns = graph[edge.source].schema.names
-    if edge.grouping.kind in ("fields", "partial_key") and not edge.grouping.columns:
+    if edge.grouping.needs_columns and not edge.grouping.columns:
         raise TopologyError(
-            f"{where}: grouping {edge.grouping.kind} without a key column; write {edge.grouping.kind}('id')"
+            f"{where}: grouping {edge.grouping.name} without a key column; write {edge.grouping.name}('id')"
         )
     for column in edge.grouping.columns:
         if column not in columns:

@@ -65,7 +65,7 @@ class Graph:
     @cached_property
     def reached_by_keys(self) -> tuple[str, ...]:
         """The operators whose replicas own key groups: some edge into them is shared out by a key."""
-        return tuple(o.name for o in self.served if any(edge.grouping.by_groups for edge in self.edges_into(o.name)))
+        return tuple(o.name for o in self.served if any(edge.grouping.keyed for edge in self.edges_into(o.name)))
 
     def chain(self, head: str) -> tuple[Operator, ...]:
         """The operators that run in one task, the head first."""

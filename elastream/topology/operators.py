@@ -8,6 +8,7 @@ from typing import Any, NewType
 import pyarrow as pa
 
 from elastream.topology.groupings import Grouping
+from elastream.topology.ports import SinkSpec, SourceSpec
 
 OperatorName = NewType("OperatorName", str)
 
@@ -101,10 +102,10 @@ class Operator:
     waits: bool = False
     """True when it mostly waits for others: its replicas may then share a process, side by side in threads."""
 
-    source: Any = None
+    source: SourceSpec | None = None
     """A source's spec: see `elastream.sources`."""
 
-    writer: Any = None
+    writer: SinkSpec | None = None
     """How Spark writes a sink that has no function: see `elastream.sinks`."""
 
     updates: bool = False

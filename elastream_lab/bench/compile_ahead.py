@@ -40,13 +40,14 @@ def compile_ahead() -> None:
 
 def _line(operators: int, pool: int) -> Model:
     arrivals = constant(100, SECONDS)
-    flow = Topology("line").source("in", sources.replay(arrivals))
+    flow = Topology("line")
+    flow.source("in", sources.replay(arrivals))
     times, before = {"in": OperatorTimes(1e-6, cpu=1.0, spread=0.0)}, "in"
     for number in range(operators):
         name = f"op{number}"
         flow.batch(name, lambda batch: batch, after=before, replicas=(1, pool))
         times[name], before = OperatorTimes(0.001, cpu=1.0, spread=0.0), name
-    return make_model(flow.output("out", after=before).build(), times, {"in": arrivals}, nodes=(Node(2),))
+    return make_model(flow.output("out", after=before).topology.build(), times, {"in": arrivals}, nodes=(Node(2),))
 
 
 if __name__ == "__main__":

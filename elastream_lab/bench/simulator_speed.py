@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from elastream.connectors import sources
@@ -39,8 +39,9 @@ class Speed:
         """How many times faster than the clock."""
         return self.simulated_s / self.seconds
 
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "times": self.times, "met": self.met}
+    @property
+    def verdicts(self) -> dict[str, Any]:
+        return {"times": self.times, "met": self.met}
 
 
 def bench_simulator(say: Callable[[str], None]) -> list[Speed]:
@@ -84,7 +85,8 @@ def _many(operators: int, pool: int, seconds: float) -> Simulated:
 def many_operators(operators: int, pool: int, seconds: float) -> Model:
     """Lines of five behind one source, each with its part of the input."""
     arrivals = daily(operators * 8.0, seconds)
-    flow = Topology("many").source("in", sources.replay(arrivals))
+    flow = Topology("many")
+    flow.source("in", sources.replay(arrivals))
     lines = max(1, operators // 5)
     times = {"in": OperatorTimes(1e-9, 1.0, 0.0, {f"op{line}-0": 1 / lines for line in range(lines)})}
     for line in range(lines):

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from elastream.applications.load import load_app
-from elastream.engine import Handle, run, session
+from elastream.engine import Handle, session, start
 from elastream.lanes import Ledger
-from elastream.settings import Settings
+from elastream.settings import Settings, WorkSettings
 from elastream.topology import Graph, Topology
 from elastream.workload import parse_workload
 from elastream_lab.chaos.deliveries import with_recording_sinks
@@ -35,21 +35,21 @@ SLOW_S, SLOW_ENTRIES = 0.4, 6
 def main() -> None:
     spec = RunSpec.from_text(sys.argv[1])
     # A tuple of the flow that never returns is poison; one of an application may just be slow.
-    settings = Settings(work_timeout_s=3.0 if spec.app is None else None)
+    settings = Settings(works=WorkSettings(timeout_s=3.0 if spec.app is None else None))
     flow = flow_of(spec)
     spark = session(spec.master if spec.master != "local" else None)
-    handle = run(flow, f"{spec.folder}/disk/base", spark=spark, settings=settings, policy=None)
+    handle = start(flow, f"{spec.folder}/disk/base", spark=spark, settings=settings, policy=None)
     gateway: Any = spark.sparkContext._gateway
     threading.Thread(target=_obey, args=(handle,), daemon=True).start()
     while handle.active:
-        seats = list(handle._run.planner.roster.hosts.values())
-        totals, sizes = list(handle.ledger.totals.values()), list(handle.ledger.sizes)
+        status = handle.status
+        totals = status.totals.values()
         say(
-            entry=handle.ledger.entry,
+            entry=status.entry,
             finished=sum(counts.finished + counts.dropped for counts in totals),
-            queued=sum(handle.ledger.queued(name) for name in sizes if name not in handle.ledger.outputs),
+            queued=status.in_flight,
             letters=sum(counts.failed for counts in totals),
-            hosts=[seat.pid for seat in seats if seat.pid],
+            hosts=[host.pid for host in status.hosts if host.pid],
             jvm=gateway.proc.pid,
         )
         time.sleep(0.2)
@@ -72,7 +72,7 @@ def _obey(handle: Handle) -> None:
         for order, value in json.loads(line).items():
             if order == "cut":
                 hosts: Any = handle._run.hosts
-                handle._run.life.call(lambda: hosts._server.drop(value))  # noqa: B023 - done before the next order
+                handle._run.life.post(lambda: hosts._server.drop(value))  # noqa: B023 - done before the next order
             elif order == "clock":
                 _step_clock(value)
             elif order == "storage":

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from elastream.control import Journal, read_journal
 from elastream.control.guards import Guards
-from elastream.control.journal import JournalEntry
+from elastream.control.journal import VERSION, JournalEntry
 from elastream.control.proposal import Proposal, Want
 from elastream.engine import messages, wire
 from elastream.engine.messages import LaneReceipt, Receipt, Receipts
@@ -212,7 +212,7 @@ def _stored(folder: Path) -> dict[str, Target]:
         "ledger, sealed anew": Target(payloads[1], read_resealed),
         "segment": Target(segment, read_segment),
         "journal": Target(journal, read_page),
-        "journal, sealed anew": Target(_body(journal), lambda data: read_page(seal_body("journal", data))),
+        "journal, sealed anew": Target(_body(journal), lambda data: read_page(seal_body("journal", data, VERSION))),
         "reader": Target(position, read_position),
         "reader, sealed anew": Target(_body(position), lambda data: read_position(seal_body("reader", data))),
         "name of a base": Target(name, read_name),

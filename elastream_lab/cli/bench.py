@@ -3,6 +3,7 @@
 import argparse
 
 from elastream.cli.policy_options import POLICY_WORD
+from elastream.cli.setting_flags import add_setting_flags
 from elastream.control import Guards
 from elastream_lab.bench.suites.suite import load_suite, suite_names
 from elastream_lab.cli.bench_measured import MEASURED
@@ -98,9 +99,7 @@ def _add_policies(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--td", type=float, metavar="S", help="policies decide this often; default: at their own pace, else every 5 s"
     )
-    parser.add_argument("--t-out", type=float, metavar="S", help="drop tuples older than this")
-    parser.add_argument("--q-size", type=int, help="the most tuples that may wait in one lane")
-    parser.add_argument("--on-full", choices=["wait", "drop"], default="wait", help="what a full lane does")
+    add_setting_flags(parser, "queues")
     parser.add_argument("--slack", type=float, default=Guards.slack, help="how far below a size a need must be")
     parser.add_argument(
         "--r-over", type=int, metavar="N", help="replicas of a run sized for the peak; default: reckoned"

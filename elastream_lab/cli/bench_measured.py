@@ -11,7 +11,9 @@ from typing import Any, Protocol, TypeVar
 from rich.markdown import Markdown
 
 from elastream.cli.console import plain_console
+from elastream.codec import encode
 from elastream.errors import SettingError
+from elastream_lab.bench.common.document import document_of
 
 
 class Measured(Protocol):
@@ -19,8 +21,6 @@ class Measured(Protocol):
 
     @property
     def met(self) -> bool: ...
-
-    def to_json(self) -> dict[str, Any]: ...
 
     def to_markdown(self) -> str: ...
 
@@ -73,8 +73,7 @@ def platform(args: argparse.Namespace) -> int:
 
     def draw(found: PlatformBench, path: Path) -> None:
         draw_platform(found, path)
-        document = json.dumps(found.profile(known).to_json(), indent=2)
-        path.with_name("profile.json").write_text(document + "\n", encoding="utf-8")
+        path.with_name("profile.json").write_bytes(encode(found.profile(known), indent=2) + b"\n")
 
     return _measure(args, partial(bench, args.quick), draw)
 
@@ -102,7 +101,7 @@ def peers(args: argparse.Namespace) -> int:
 
 
 def _write(result: Measured, report: Path, suite: str) -> tuple[dict[str, Any], str]:
-    document, text = result.to_json(), result.to_markdown()
+    document, text = document_of(result), result.to_markdown()
     (report / f"{suite}.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (report / f"{suite}.md").write_text(text.rstrip() + "\n", encoding="utf-8")
     return document, text
@@ -152,7 +151,7 @@ def speed(args: argparse.Namespace) -> int:
     console = plain_console(stderr=args.json)
     found = bench_simulator(console.print)
     if args.json:
-        sys.stdout.write(json.dumps([its.to_json() for its in found]) + "\n")
+        sys.stdout.write(json.dumps([document_of(its) for its in found]) + "\n")
     else:
         console.print(Markdown(speed_table(found)))
     return 0 if all(its.met for its in found) else 1
@@ -175,7 +174,7 @@ def fidelity(args: argparse.Namespace) -> int:
         again=args.again,
     )
     if args.json:
-        sys.stdout.write(json.dumps([its.to_json() for its in found]) + "\n")
+        sys.stdout.write(json.dumps([document_of(its) for its in found]) + "\n")
     else:
         console.print(Markdown(fidelity_table(found)))
     return 0 if all(its.met for its in found) else 1

@@ -10,6 +10,7 @@ from rich.markdown import Markdown
 
 from elastream.cli.app_options import app_options
 from elastream.cli.console import plain_console
+from elastream.cli.setting_flags import given_settings
 from elastream.errors import SettingError
 from elastream_lab.bench.suites.suite import Suite, load_suite
 from elastream_lab.cli.simulator_options import simulator
@@ -50,9 +51,7 @@ def compared_policies(args: argparse.Namespace) -> int:
         "spikes": tuple(args.spike),
         "seed": args.seed,
         "td_s": args.td,
-        "t_out_s": args.t_out,
-        "q_size": args.q_size,
-        "on_full": args.on_full,
+        **given_settings(args).get("queues", {}),
         "slack": args.slack,
         "r_over": args.r_over,
         **app_options(args.app, args.app_words),

@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     from elastream.engine import session
     from elastream_lab.apps.ddos.learning import WINDOW_S, learn, records_in
+    from elastream_lab.apps.ddos.subspace_model import encode_model
 
     window_s = WINDOW_S if args.window is None else args.window
     if window_s < 1:
@@ -28,7 +29,7 @@ def main(args: argparse.Namespace) -> int:
         raise SettingError(f"payload {args.payload}: no such file; name a CSV file of flow records")
     spark = session(args.master)
     model = learn(spark, records_in(spark, args.payload, window_s), window_s)
-    Path(args.model).write_text(model.to_json(), encoding="utf-8")
+    Path(args.model).write_bytes(encode_model(model))
     plain_console().print(
         f"{model.windows} windows of {window_s} s: {len(model.components)} components of {len(model.mean)} features are normal; "
         f"model {args.model}",

@@ -19,7 +19,7 @@ def watch_on(console: Console) -> Callable[[Handle, Record, Callable[[float], bo
     def show(handle: Handle, record: Record, step: Callable[[float], bool], progress: Progress) -> None:
         if not console.is_terminal:
             console.print(f"{_place(progress)}; about {_time(progress.its_s + progress.left_s)} left")
-        watch(handle, record, console, step, lambda elapsed: bar(progress, elapsed))
+        watch(handle, console, step, lambda elapsed: bar(progress, elapsed))
 
     return show
 

@@ -1,5 +1,6 @@
 """The list of commands, the options of an application, and extras that are missing."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,10 +34,7 @@ def test_without_a_command_all_commands_are_listed_in_groups_on_one_screen(capsy
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 40
-    assert [line for line in lines if line.endswith(":") and line[0] != " "] == [
-        *(f"{group}:" for group in Group),
-        "options:",
-    ]
+    assert [line for line in lines if line.endswith(":") and line[0] != " "] == [f"{group}:" for group in Group]
     assert set(all_commands()) <= {line.split()[0] for line in lines if line.startswith("  ")}
 
 
@@ -118,3 +116,14 @@ def test_a_command_whose_extra_is_missing_names_it(
     )
     assert done.returncode == 2 and done.stderr.count("\n") == 1
     assert message in done.stderr
+
+
+def test_every_option_of_a_run_that_takes_a_value_states_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    """Options that may be repeated have none."""
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    text = " ".join(capsys.readouterr().out.partition("options:")[2].split())
+    options = re.split(r" (?=--[a-z])", text)
+    silent = [option.split()[0] for option in options if len(option.split()) > 1 and "default:" not in option]
+    flags = {"--fresh", "--dry-run", "--json", "--help"}
+    assert set(silent) - flags <= {"--replicas", "--spike"}

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from elastream.cli.main import main
+from elastream.codec import to_plain
 from elastream.control import Journal, JournalEntry
 from elastream.fleet import Level
 from elastream.lanes import Store
@@ -22,7 +23,7 @@ APP = "elastream_lab.bench.papers.multi_level_shapes:comd"
 @pytest.fixture
 def model(tmp_path: Path) -> list[str]:
     """A spout that waits and two analyses that compute, on machines of two cores; a machine takes 5 s to start."""
-    document = load_machine(None).to_json()
+    document = to_plain(load_machine(None))
     times = {"cpu": 1.0, "spread": 0.0, "call_s": 0.0, "shares": {}}
     document["apps"] = {
         APP: {

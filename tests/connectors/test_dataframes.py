@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user
 from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from elastream import Settings, Topology, groupings, run, sources
+from elastream import QueueSettings, Settings, StateSettings, Topology, groupings, sources, start
 from elastream.connectors.dataframes import state_rescale
 from elastream.connectors.dataframes.checkpoint import Checkpoint
 from elastream.errors import RunFailed, SettingError, TopologyError
@@ -32,7 +32,7 @@ def seconds(count: int, keys: int = 10) -> Topology:
         return {"id": numbers, "key": numbers % keys, "at": pd.to_datetime(numbers + BEGAN, unit="s", utc=True)}
 
     replay = sources.replay(constant(count / 0.5, 0.5), "id long, key long, at timestamp", make)
-    return Topology("test").source("in", replay)
+    return Topology("test").source("in", replay).topology
 
 
 def per_minute(frame: DataFrame) -> DataFrame:
@@ -75,7 +75,7 @@ def test_projections_pandas_udfs_and_static_joins_flow_like_any_operator(spark: 
         joined = frame.withColumn("digit", F.col("id") % 10).join(F.broadcast(names), "digit")
         return joined.select("id", "name", squared("id").alias("square"), "_due").where("id % 3 != 0")
 
-    flow = numbers(3000).batch("before", same, after="in", replicas=2)
+    flow = numbers(3000).batch("before", same, after="in", replicas=2).topology
     flow.dataframe(
         "enrich",
         enrich,
@@ -86,11 +86,11 @@ def test_projections_pandas_udfs_and_static_joins_flow_like_any_operator(spark: 
         start=2,
     )
     flow.filter("odd", lambda row: row["id"] % 2, after="enrich", chain=True)
-    flow.batch("after", same, after="odd", grouping=groupings.fields("name"), replicas=3).output("out", after="after")
-    with run(flow, str(tmp_path), spark=spark, policy="psps", td_s=1.0, benchmark_s=0.5) as handle:
+    flow.batch("after", same, after="odd", grouping=groupings.fields("name"), replicas=3).output("out")
+    with start(flow, str(tmp_path), spark=spark, policy="psps", td_s=1.0, benchmark_s=0.5) as handle:
         finish(handle, 240)
         rows = handle.output("out").to_pylist()
-        audit, totals = handle.audit(), handle.ledger.totals
+        audit, totals = handle.audit(), handle.status.totals
     kept = [n for n in range(3000) if n % 3 and n % 2]
     assert Counter((r["id"], r["name"], r["square"]) for r in rows) == Counter(
         (n, f"name {n % 10}", n * n) for n in kept
@@ -104,10 +104,12 @@ def test_projections_pandas_udfs_and_static_joins_flow_like_any_operator(spark: 
 
 
 def test_replicas_change_while_it_flows_and_every_one_serves(spark: SparkSession, tmp_path: Path) -> None:
-    flow = numbers(6000).dataframe("work", lambda frame: frame, after="in", replicas=(1, 4))
+    flow = numbers(6000).dataframe("work", lambda frame: frame, after="in", replicas=(1, 4)).topology
     flow.output("out", after="work")
     # Short lanes let a few through in a tick, so that there are ticks enough before and after.
-    with run(flow, str(tmp_path), spark=spark, settings=Settings(q_size=200), policy=None) as handle:
+    with start(
+        flow, str(tmp_path), spark=spark, settings=Settings(queues=QueueSettings(q_size=200)), policy=None
+    ) as handle:
         wait_for(lambda: handle.observe(60).operators["work"].processed, 180)
         handle.scale("work", 4)
         wait_for(lambda: handle.observe().operators["work"].replicas == 4, 180)
@@ -122,12 +124,13 @@ def test_spark_compiles_nothing_anew_once_it_flows(spark: SparkSession, tmp_path
     def rate(spark: SparkSession) -> DataFrame:
         return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
 
-    flow = Topology("test").source("in", sources.dataframe(rate, "value long"))
-    flow.dataframe("work", lambda frame: frame.selectExpr("value + 1 as value"), after="in").output("out", after="work")
+    flow = Topology("test")
+    flow.source("in", sources.dataframe(rate, "value long"))
+    flow.dataframe("work", lambda frame: frame.selectExpr("value + 1 as value"), after="in").output("out")
     jvm: Any = spark._jvm
     compilations = jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME().getCount
     ticks: list[int] = []
-    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
+    with start(flow, str(tmp_path), spark=spark, policy=None) as handle:
         handle.subscribe(lambda tick: ticks.append(compilations()))
         wait_for(lambda: len(ticks) > 15, 180)
         assert handle.observe(60).operators["work"].processed > 0
@@ -135,9 +138,9 @@ def test_spark_compiles_nothing_anew_once_it_flows(spark: SparkSession, tmp_path
 
 
 def test_a_window_comes_once_when_the_watermark_has_passed_it(spark: SparkSession, tmp_path: Path) -> None:
-    flow = seconds(4000).dataframe("count", per_minute, after="in", schema=PER_MINUTE, replicas=2)
+    flow = seconds(4000).dataframe("count", per_minute, after="in", schema=PER_MINUTE, replicas=2).topology
     flow.output("out", after="count")
-    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
+    with start(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle, 240)
         rows = handle.output("out").to_pylist()
         audit = handle.audit()
@@ -165,13 +168,15 @@ def running_total(frame: DataFrame) -> DataFrame:
 
 
 def test_the_state_of_transform_with_state_goes_on_after_a_stop(spark: SparkSession, tmp_path: Path) -> None:
-    flow = seconds(3000).dataframe("total", running_total, after="in", schema="key long, total long", replicas=2)
+    flow = (
+        seconds(3000).dataframe("total", running_total, after="in", schema="key long, total long", replicas=2).topology
+    )
     flow.output("out", after="total")
-    settings = Settings(q_size=400)
-    with run(flow, str(tmp_path), spark=spark, settings=settings, policy=None) as handle:
+    settings = Settings(queues=QueueSettings(q_size=400))
+    with start(flow, str(tmp_path), spark=spark, settings=settings, policy=None) as handle:
         wait_for(lambda: handle.observe(60).operators["total"].processed, 180)
-    assert handle.ledger.totals["total"].processed < 3000
-    with run(flow, str(tmp_path), spark=spark, settings=settings, policy=None) as handle:
+    assert handle.status.totals["total"].processed < 3000
+    with start(flow, str(tmp_path), spark=spark, settings=settings, policy=None) as handle:
         finish(handle, 240)
         rows = handle.output("out").to_pylist()
     last = Counter[int]()
@@ -185,9 +190,11 @@ def counted(frame: DataFrame) -> DataFrame:
 
 
 def test_counts_without_a_watermark_are_given_whenever_they_change(spark: SparkSession, tmp_path: Path) -> None:
-    flow = seconds(2000).dataframe("count", counted, after="in", schema="key long, count long", updates=True)
+    flow = seconds(2000).dataframe("count", counted, after="in", schema="key long, count long", updates=True).topology
     flow.output("out", after="count")
-    with run(flow, str(tmp_path), spark=spark, settings=Settings(q_size=500), policy=None) as handle:
+    with start(
+        flow, str(tmp_path), spark=spark, settings=Settings(queues=QueueSettings(q_size=500)), policy=None
+    ) as handle:
         finish(handle, 240)
         rows = handle.output("out").to_pylist()
     assert len(rows) > 10
@@ -215,23 +222,20 @@ def test_counts_without_a_watermark_are_given_whenever_they_change(spark: SparkS
 def test_a_function_that_cannot_be_run_is_refused_at_the_start(
     spark: SparkSession, tmp_path: Path, function: Any, how: dict[str, Any], message: str
 ) -> None:
-    flow = seconds(10).dataframe("bad", function, after="in", **how).output("out", after="bad")
+    flow = seconds(10).dataframe("bad", function, after="in", **how).output("out")
     with pytest.raises(TopologyError, match=message):
-        run(flow, str(tmp_path), spark=spark, policy=None)
-    with run(seconds(5).output("out", after="in"), str(tmp_path), spark=spark, policy=None) as handle:
+        start(flow, str(tmp_path), spark=spark, policy=None)
+    with start(seconds(5).output("out", after="in"), str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle, 240)
 
 
 def test_what_does_not_go_together_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     two = seconds(10)
-    two.dataframe("one", counted, after="in", schema="key long, count long", updates=True).output("a", after="one")
-    two.dataframe("two", per_minute, after="in", schema=PER_MINUTE).output("b", after="two")
+    two.dataframe("one", counted, after="in", schema="key long, count long", updates=True).output("a")
+    two.dataframe("two", per_minute, after="in", schema=PER_MINUTE).output("b")
     with pytest.raises(TopologyError, match="dataframe 'one': updates=True, but 'two' keep state too"):
-        run(two, str(tmp_path / "two"), spark=spark, policy=None)
-    chained = seconds(10).dataframe("work", lambda frame: frame, after="in", chain=True).output("out", after="work")
-    with pytest.raises(TopologyError, match=r"operator 'work': Spark serves .* remove chain=True"):
-        chained.build()
-    sunk = seconds(10).dataframe("work", lambda frame: frame, after="in")
+        start(two, str(tmp_path / "two"), spark=spark, policy=None)
+    sunk = seconds(10).dataframe("work", lambda frame: frame, after="in").topology
     sunk.sink("end", lambda batch, delivery: None, after="work", chain=True)
     with pytest.raises(TopologyError, match="sink 'end': chained behind the dataframe 'work'"):
         sunk.build()
@@ -249,8 +253,8 @@ def test_a_function_that_raises_stops_the_run_and_a_mended_one_goes_on_with_ever
     def broken(frame: DataFrame) -> DataFrame:
         return frame.withColumn("id", fussy("id"))
 
-    handle = run(
-        numbers(500).dataframe("work", broken, after="in", replicas=2).output("out", after="work"),
+    handle = start(
+        numbers(500).dataframe("work", broken, after="in", replicas=2).output("out"),
         str(tmp_path),
         spark=spark,
         policy=None,
@@ -258,36 +262,38 @@ def test_a_function_that_raises_stops_the_run_and_a_mended_one_goes_on_with_ever
     with pytest.raises(RunFailed, match=r"tick \d+ failed, nothing of it was applied: .*ValueError: no 77") as failed:
         handle.await_end(240)
     assert "\n" not in str(failed.value)
-    mended = numbers(500).dataframe("work", lambda frame: frame, after="in", replicas=2).output("out", after="work")
-    with run(mended, str(tmp_path), spark=spark, policy=None) as again:
+    mended = numbers(500).dataframe("work", lambda frame: frame, after="in", replicas=2).output("out")
+    with start(mended, str(tmp_path), spark=spark, policy=None) as again:
         finish(again, 240)
         assert ids_of(again) == each_once(500)
 
 
 def test_what_is_too_old_is_dropped_before_spark_sees_it(spark: SparkSession, tmp_path: Path) -> None:
-    flow = numbers(1000, seconds=0.1).dataframe("work", lambda frame: frame, after="in").output("out", after="work")
-    with run(flow, str(tmp_path), spark=spark, settings=Settings(t_out_s=1e-6), policy=None) as handle:
+    flow = numbers(1000, seconds=0.1).dataframe("work", lambda frame: frame, after="in").output("out")
+    with start(
+        flow, str(tmp_path), spark=spark, settings=Settings(queues=QueueSettings(t_out_s=1e-6)), policy=None
+    ) as handle:
         finish(handle, 240)
         audit = handle.audit()
     assert (audit.entered, audit.dropped, audit.finished, audit.problems) == (1000, 1000, 0, ())
-    assert handle.ledger.totals["work"].late == 1000
+    assert handle.status.totals["work"].late == 1000
 
 
 def test_a_base_with_state_keeps_its_branches(spark: SparkSession, tmp_path: Path) -> None:
-    flow = seconds(100).dataframe("count", per_minute, after="in", schema=PER_MINUTE).output("out", after="count")
-    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
+    flow = seconds(100).dataframe("count", per_minute, after="in", schema=PER_MINUTE).output("out")
+    with start(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle, 240)
-    other = seconds(100).dataframe("tally", per_minute, after="in", schema=PER_MINUTE).output("out", after="tally")
+    other = seconds(100).dataframe("tally", per_minute, after="in", schema=PER_MINUTE).output("out")
     with pytest.raises(
         SettingError, match=r"dataframe operators \['count'\], this topology has \['tally'\]; put them back"
     ):
-        run(other, str(tmp_path), spark=spark, policy=None)
+        start(other, str(tmp_path), spark=spark, policy=None)
 
 
 def two_with_state(count: int) -> Topology:
     flow = seconds(count)
-    flow.dataframe("count", per_minute, after="in", schema=PER_MINUTE, replicas=2).output("minutes", after="count")
-    flow.dataframe("total", running_total, after="in", schema="key long, total long").output("totals", after="total")
+    flow.dataframe("count", per_minute, after="in", schema=PER_MINUTE, replicas=2).output("minutes")
+    flow.dataframe("total", running_total, after="in", schema="key long, total long").output("totals")
     return flow
 
 
@@ -302,8 +308,8 @@ def check_both(handle: Any, count: int) -> None:
 def test_state_is_rescaled_while_it_flows_taken_back_on_any_doubt_and_at_the_next_start_at_the_latest(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base, settings = str(tmp_path), Settings(q_size=300, state_partitions=2)
-    with run(two_with_state(6000), base, spark=spark, settings=settings, policy=None) as handle:
+    base, settings = str(tmp_path), Settings(queues=QueueSettings(q_size=300), state=StateSettings(partitions=2))
+    with start(two_with_state(6000), base, spark=spark, settings=settings, policy=None) as handle:
         wait_for(lambda: handle.observe(60).operators["total"].processed, 180)
         done = handle.rescale_state("count", 3)
         assert (done.before, done.after, done.problem) == (2, 3, "")
@@ -338,9 +344,9 @@ def test_state_is_rescaled_while_it_flows_taken_back_on_any_doubt_and_at_the_nex
             handle.await_end(10)
     monkeypatch.undo()
     assert (tmp_path / state_rescale.UNFINISHED).exists()
-    with run(two_with_state(6000), base, spark=spark, settings=settings, policy=None) as handle:
+    with start(two_with_state(6000), base, spark=spark, settings=settings, policy=None) as handle:
         assert not (tmp_path / state_rescale.UNFINISHED).exists()
-        assert Checkpoint(spark, f"file://{tmp_path}/checkpoint").partitions(handle.ledger.batch) == 3
+        assert Checkpoint(spark, f"file://{tmp_path}/checkpoint").partitions(handle.status.batch) == 3
         finish(handle, 240)
         check_both(handle, 6000)
         assert handle.audit().problems == ()
@@ -371,7 +377,13 @@ class PauseFirst:
 def test_a_batch_that_spark_begins_while_its_query_is_paused_comes_again_and_nobody_waits_for_the_other(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    with run(two_with_state(3000), str(tmp_path), spark=spark, settings=Settings(q_size=300), policy=None) as handle:
+    with start(
+        two_with_state(3000),
+        str(tmp_path),
+        spark=spark,
+        settings=Settings(queues=QueueSettings(q_size=300)),
+        policy=None,
+    ) as handle:
         lock = PauseFirst()
         query = handle._run.connected.query
         wait_for(lambda: handle.observe(60).operators["total"].processed, 180)

@@ -17,7 +17,7 @@ from parts import skip_or_fail
 from postgres import PASSWORD, NoServer, Server, postgres_server
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
-from elastream import Settings, Topology, rules, run, sinks, sources
+from elastream import QueueSettings, Settings, Topology, rules, sinks, sources, start
 from elastream.connectors.jdbc.key import KeyedTable
 from elastream.engine.spark.jars import POSTGRESQL, folder_of
 from elastream.errors import RunFailed, TopologyError
@@ -37,10 +37,11 @@ def test_a_directory_goes_through_the_operators_into_another(spark: SparkSession
     )
     rows.repartition(12).write.format(kind).option("header", "true").save(str(tmp_path / "in"))
     source = getattr(sources, kind)(str(tmp_path / "in"), COLUMNS, due="seen", files_per_tick=2)
-    flow = Topology("files").source("in", source)
+    flow = Topology("files")
+    flow.source("in", source)
     flow.map("double", lambda row: {**row, "id": row["id"] * 2}, after="in", replicas=2)
     flow.sink("out", getattr(sinks, kind)(str(tmp_path / "out"), every_s=0), after="double", replicas=2)
-    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
+    with start(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         wait_for(lambda: handle.totals("out").finished == 600)
         handle.stop()
         audit = handle.audit()
@@ -55,9 +56,10 @@ def test_a_directory_goes_through_the_operators_into_another(spark: SparkSession
 def test_lines_that_cannot_be_read_go_to_the_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "one.json").write_text('{"id": 1}\nnothing\n{"id": 2}\n{"id": [3]}\n')
-    flow = Topology("bad").source("in", sources.json(str(tmp_path / "in"), "id long"))
-    flow.batch("work", same, after="in").output("out", after="work")
-    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
+    flow = Topology("bad")
+    flow.source("in", sources.json(str(tmp_path / "in"), "id long"))
+    flow.batch("work", same, after="in").output("out")
+    with start(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         wait_for(lambda: handle.totals("in").entered == 4)
         wait_for(lambda: handle.observe().queued == 0)
         handle.stop()
@@ -77,9 +79,10 @@ def test_a_date_that_python_cannot_hold_goes_to_the_dead_letters(
     days = ["2026-01-01", "12345-01-01", "2026-01-03"]
     lines = [json.dumps({"id": number, "day": day}) for number, day in enumerate(days)]
     (tmp_path / "in" / "one.json").write_text("\n".join(lines))
-    flow = Topology("far").source("in", sources.json(str(tmp_path / "in"), "id long, day date"))
-    flow.map("work", dict, after="in", chain=chain).output("out", after="work")
-    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
+    flow = Topology("far")
+    flow.source("in", sources.json(str(tmp_path / "in"), "id long, day date"))
+    flow.map("work", dict, after="in", chain=chain).output("out")
+    with start(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         wait_for(lambda: handle.totals("in").entered == 3)
         wait_for(lambda: handle.observe().queued == 0)
         handle.stop()
@@ -96,13 +99,14 @@ def test_a_job_that_is_repeated_leaves_the_directory_as_it_is(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def flow() -> Topology:
-        made = numbers(3000).batch("work", same, after="in", replicas=2)
-        return made.sink("out", sinks.parquet(str(tmp_path / "out"), every_s=0), after="work", replicas=2)
+        made = numbers(3000).batch("work", same, after="in", replicas=2).topology
+        made.sink("out", sinks.parquet(str(tmp_path / "out"), every_s=0), after="work", replicas=2)
+        return made
 
     first = broken_off(flow(), tmp_path / "base", spark, monkeypatch)
     before = {path.name for path in (tmp_path / "out").glob("delivery=*")}
     assert f"delivery={first}" in before, "the job that failed had written"
-    with run(flow(), str(tmp_path / "base"), spark=spark, policy=None) as handle:
+    with start(flow(), str(tmp_path / "base"), spark=spark, policy=None) as handle:
         finish(handle)
         audit = handle.audit()
     assert (audit.finished, audit.queued, audit.problems) == (3000, 0, ())
@@ -126,7 +130,7 @@ def broken_off(flow: Topology, base: Path, spark: SparkSession, monkeypatch: pyt
         patch.setattr(Ledger, "commit", fail)
         with (
             pytest.raises(RunFailed, match="the lights went out"),
-            run(flow, str(base), spark=spark, policy=None) as handle,
+            start(flow, str(base), spark=spark, policy=None) as handle,
         ):
             finish(handle)
     identity = unseal("base", (base / "base.json").read_bytes(), "base.json")["id"]
@@ -136,11 +140,12 @@ def broken_off(flow: Topology, base: Path, spark: SparkSession, monkeypatch: pyt
 def test_a_directory_collects_rows_before_it_writes_and_the_last_ones_do_not_wait(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    flow = Topology("few").source("in", sources.replay(constant(400, 6)))
-    flow.batch("work", same, after="in").sink("out", sinks.json(str(tmp_path / "out"), every_s=2), after="work")
-    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
+    flow = Topology("few")
+    flow.source("in", sources.replay(constant(400, 6)))
+    flow.batch("work", same, after="in").sink("out", sinks.json(str(tmp_path / "out"), every_s=2))
+    with start(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         finish(handle)
-        ticks = handle.ledger.entry
+        ticks = handle.status.entry
     written = list((tmp_path / "out").glob("delivery=*"))
     # At once, then every two seconds, and what is left at the end, which may be in several ticks.
     assert 3 <= len(written) <= 10 < ticks
@@ -149,9 +154,11 @@ def test_a_directory_collects_rows_before_it_writes_and_the_last_ones_do_not_wai
 
 
 def test_full_lanes_do_not_wait_for_the_time_to_write(spark: SparkSession, tmp_path: Path) -> None:
-    flow = numbers(2000).batch("work", same, after="in")
+    flow = numbers(2000).batch("work", same, after="in").topology
     flow.sink("out", sinks.json(str(tmp_path / "out"), every_s=3600), after="work")
-    with run(flow, str(tmp_path / "base"), spark=spark, settings=Settings(q_size=100), policy=None) as handle:
+    with start(
+        flow, str(tmp_path / "base"), spark=spark, settings=Settings(queues=QueueSettings(q_size=100)), policy=None
+    ) as handle:
         finish(handle)
         assert handle.audit().finished == 2000
 
@@ -159,13 +166,13 @@ def test_full_lanes_do_not_wait_for_the_time_to_write(spark: SparkSession, tmp_p
 def test_any_writer_of_a_dataframe_is_a_sink(spark: SparkSession, tmp_path: Path) -> None:
     deliveries: list[str] = []
 
-    def write(frame: DataFrame, write: sinks.Write) -> None:
+    def write(frame: DataFrame, write: sinks.SinkBatch) -> None:
         deliveries.append(write.id)
         frame.write.format("orc").save(str(tmp_path / "out" / f"delivery={write.id}"))
 
-    flow = numbers(700).batch("work", same, after="in", replicas=2)
+    flow = numbers(700).batch("work", same, after="in", replicas=2).topology
     flow.sink("out", sinks.dataframe(write), after="work", replicas=2)
-    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
+    with start(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         finish(handle)
         latency_s = handle.observe(60).latency_mean_s
     found = spark.read.orc(str(tmp_path / "out"))
@@ -177,10 +184,10 @@ def test_any_writer_of_a_dataframe_is_a_sink(spark: SparkSession, tmp_path: Path
 def test_a_writer_that_fails_stops_the_run_and_nothing_of_its_tick_is_applied(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    flow = numbers(100).batch("work", same, after="in")
+    flow = numbers(100).batch("work", same, after="in").topology
     flow.sink("out", sinks.json("/proc/nowhere", every_s=0), after="work")
     said = r"sink 'out': Spark could not write delivery \d+: "
-    with pytest.raises(RunFailed, match=said), run(flow, str(tmp_path), spark=spark, policy=None) as handle:
+    with pytest.raises(RunFailed, match=said), start(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
     audit = handle.audit()
     assert audit.entered == audit.queued > 0
@@ -199,10 +206,11 @@ def test_a_writer_that_fails_stops_the_run_and_nothing_of_its_tick_is_applied(
 def test_columns_that_a_sink_cannot_hold_are_named_before_anything_runs(
     spark: SparkSession, tmp_path: Path, columns: str, sink: Callable[[], Any], said: str
 ) -> None:
-    flow = Topology("bad").source("in", sources.replay(constant(1, 1), columns, make=lambda numbers: {}))
-    flow.batch("work", same, after="in").sink("out", sink(), after="work")
+    flow = Topology("bad")
+    flow.source("in", sources.replay(constant(1, 1), columns, make=lambda numbers: {}))
+    flow.batch("work", same, after="in").sink("out", sink())
     with pytest.raises(TopologyError) as error:
-        run(flow, str(tmp_path), spark=spark, policy=None)
+        start(flow, str(tmp_path), spark=spark, policy=None)
     assert f"sink 'out': {said}" in str(error.value)
 
 
@@ -232,7 +240,7 @@ def test_a_table_gets_its_unique_key_or_it_is_said_that_it_lacks_one(
 
     def once(base: str) -> None:
         sink = sinks.jdbc(url, "results", options=options)
-        with run(numbers(10).sink("out", sink, after="in"), str(tmp_path / base), spark=spark, policy=None) as handle:
+        with start(numbers(10).sink("out", sink, after="in"), str(tmp_path / base), spark=spark, policy=None) as handle:
             finish(handle)
 
     with caplog.at_level(logging.WARNING, "elastream.edges"):
@@ -282,8 +290,9 @@ def test_a_table_has_every_row_once_also_when_a_task_is_lost_after_its_commit(
     total = 2 * rules.FIRST_WRITE + 1000
 
     def flow() -> Topology:
-        made = numbers(total).map("name", _named, after="in", schema="id long, name string", replicas=2)
-        return made.sink("out", sinks.jdbc(url, "results", options=options), after="name", replicas=2)
+        made = numbers(total).map("name", _named, after="in", schema="id long, name string", replicas=2).topology
+        made.sink("out", sinks.jdbc(url, "results", options=options), after="name", replicas=2)
+        return made
 
     save, saved = DataFrameWriter.save, count()
 
@@ -300,9 +309,9 @@ def test_a_table_has_every_row_once_also_when_a_task_is_lost_after_its_commit(
     said = r"sink 'out': Spark could not write delivery \d+: .*duplicate key"
     with monkeypatch.context() as patch:
         patch.setattr(DataFrameWriter, "save", save_and_lose)
-        with pytest.raises(RunFailed, match=said), run(flow(), str(tmp_path), spark=spark, policy=None) as handle:
+        with pytest.raises(RunFailed, match=said), start(flow(), str(tmp_path), spark=spark, policy=None) as handle:
             finish(handle)
-    with run(flow(), str(tmp_path), spark=spark, policy=None) as handle:
+    with start(flow(), str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
         audit = handle.audit()
     assert (audit.finished, audit.queued, audit.problems) == (total, 0, ())
@@ -322,9 +331,9 @@ def test_a_password_is_not_in_the_error_of_a_table_that_cannot_be_reached(
     url = f"jdbc:postgresql://127.0.0.1:{database.port}/postgres?password=hunter2"
     sink = sinks.jdbc(url, "results", options={"user": "nobody-we-know"})
     assert "hunter2" not in repr(sink)
-    flow = numbers(10).batch("work", same, after="in").sink("out", sink, after="work")
+    flow = numbers(10).batch("work", same, after="in").sink("out", sink)
     said = "sink 'out': Spark could not write"
-    with pytest.raises(RunFailed, match=said) as error, run(flow, str(tmp_path), spark=spark, policy=None) as handle:
+    with pytest.raises(RunFailed, match=said) as error, start(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
     assert "authentication failed" in str(error.value)
     assert "hunter2" not in str(error.value) and "nobody-we-know" not in str(error.value)

@@ -9,7 +9,7 @@ from flows import same
 from kafka_broker import new_topic
 from pyspark.sql import SparkSession
 
-from elastream import Topology, run, sinks, sources
+from elastream import Topology, sinks, sources, start
 from elastream.connectors.kafka.admin import kafka_admin
 from elastream.engine.spark.jars import CACHE
 from elastream.errors import SettingError, TopologyError
@@ -73,10 +73,10 @@ def test_what_a_sink_cannot_write_is_said_before_anything_runs(
     spark: SparkSession, tmp_path: Path, columns: str, spec: dict[str, Any], said: str
 ) -> None:
     made = sources.replay(constant(1, 1), columns, make=lambda numbers: {})
-    flow = Topology("bad").source("in", made).batch("work", same, after="in")
+    flow = Topology("bad").source("in", made).batch("work", same).topology
     flow.sink("out", sinks.kafka("127.0.0.1:9", "t", **spec), after="work")
     with pytest.raises(TopologyError) as error:
-        run(flow, str(tmp_path), spark=spark, policy=None)
+        start(flow, str(tmp_path), spark=spark, policy=None)
     assert said in str(error.value)
 
 
@@ -84,7 +84,7 @@ def test_missing_topics_and_partitions_are_named(spark: SparkSession, broker: Br
     came = new_topic(spark, broker, 2)
 
     def flow(source: Any, sink: Any) -> Topology:
-        return Topology("x").source("in", source).batch("work", same, after="in").sink("out", sink, after="work")
+        return Topology("x").source("in", source).batch("work", same).sink("out", sink).topology
 
     there = sources.kafka(broker.servers, came)
     for source, sink, said in (
@@ -101,7 +101,7 @@ def test_missing_topics_and_partitions_are_named(spark: SparkSession, broker: Br
         ),
     ):
         with pytest.raises(SettingError, match=said):
-            run(flow(source, sink), str(tmp_path / uuid.uuid4().hex), spark=spark, policy=None)
+            start(flow(source, sink), str(tmp_path / uuid.uuid4().hex), spark=spark, policy=None)
     with (
         kafka_admin(spark, broker.servers) as admin,
         pytest.raises(SettingError, match="source 'in': no topic 'nowhere'"),
@@ -117,15 +117,15 @@ def test_missing_topics_and_partitions_are_named(spark: SparkSession, broker: Br
 
 def test_without_the_connector_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(CACHE, str(tmp_path))
-    flow = Topology("x").source("in", sources.kafka("127.0.0.1:9092", "t")).batch("work", same, after="in")
+    flow = Topology("x").source("in", sources.kafka("127.0.0.1:9092", "t")).batch("work", same).topology
     with pytest.raises(SettingError) as error:
-        run(flow.output("out", after="work"), str(tmp_path / "base"), policy=None)
+        start(flow.output("out", after="work"), str(tmp_path / "base"), policy=None)
     assert str(error.value).startswith(f"source 'in': expected Spark's Kafka connector in {tmp_path}/jars/connector-")
     assert str(error.value).endswith("; run make kafka")
 
 
 def test_sinks_that_spark_writes_have_lanes_of_their_own() -> None:
-    flow = Topology("x").source("in", sources.replay(constant(1, 1))).batch("work", same, after="in")
+    flow = Topology("x").source("in", sources.replay(constant(1, 1))).batch("work", same).topology
     flow.sink("out", sinks.kafka("h:1", "t"), after="work", chain=True)
     with pytest.raises(TopologyError, match="sink 'out': Spark writes what waits in its lanes; remove chain=True"):
         flow.build()

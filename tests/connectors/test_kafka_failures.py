@@ -11,7 +11,7 @@ from flows import each_once, finish, same, wait_for
 from kafka_broker import ids_in_topic, new_topic, put, put_ids, records
 from pyspark.sql import SparkSession
 
-from elastream import Topology, kafka, run, sinks, sources
+from elastream import Topology, kafka, sinks, sources, start
 from elastream.testing.broker import Broker
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -22,12 +22,11 @@ def test_a_broker_killed_and_restarted_in_mid_run_loses_and_doubles_nothing(
 ) -> None:
     came, left = new_topic(spark, broker), new_topic(spark, broker)
     put_ids(spark, broker.servers, came, 0, 2500)
-    flow = Topology("hardy").source(
-        "in", sources.kafka(broker.servers, came, "id long", end="latest", most_per_tick=100)
-    )
-    flow.batch("a", same, after="in", replicas=2).batch("b", same, after="a", replicas=2)
+    flow = Topology("hardy")
+    flow.source("in", sources.kafka(broker.servers, came, "id long", end="latest", most_per_tick=100))
+    flow.batch("a", same, after="in", replicas=2).batch("b", same, replicas=2)
     flow.sink("out", sinks.kafka(broker.servers, left), after="b", replicas=2)
-    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
+    with start(flow, str(tmp_path), spark=spark, policy=None) as handle:
         wait_for(lambda: handle.totals("out").finished > 500)
         broker.kill()
         broker.start()
@@ -96,11 +95,11 @@ def test_a_topic_that_was_written_twice_is_read_once_by_the_next_topology(
     flow = Topology("next")
     # Fewer in a tick than were repeated, so that what is to be remembered crosses ticks.
     flow.source("in", sources.kafka(broker.servers, came, "id long", end="latest", once=True, most_per_tick=30))
-    flow.batch("work", same, after="in", replicas=2).output("out", after="work")
-    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
+    flow.batch("work", same, after="in", replicas=2).output("out")
+    with start(flow, str(tmp_path), spark=spark, policy=None) as handle:
         wait_for(lambda: handle.totals("in").entered > 110)
         handle.stop()
-    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
+    with start(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
         found = handle.output("out").to_pylist()
         audit = handle.audit()

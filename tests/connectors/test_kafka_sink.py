@@ -11,8 +11,8 @@ from flows import finish, said_by_example, same
 from kafka_broker import new_topic, put, put_ids, records
 from pyspark.sql import SparkSession
 
-from elastream import Topology, kafka, run, sinks, sources
-from elastream.connectors.query.spark_sink import Write
+from elastream import Topology, kafka, sinks, sources, start
+from elastream.connectors.spark_sink import SinkBatch
 from elastream.testing.broker import Broker
 
 
@@ -21,10 +21,11 @@ def test_records_keep_their_keys_headers_and_times_from_topic_to_topic(
 ) -> None:
     came, left = new_topic(spark, broker), new_topic(spark, broker, 2)
     put_ids(spark, broker.servers, came, 0, 900)
-    flow = Topology("copy").source("in", sources.kafka(broker.servers, came, "id long", end="latest"))
+    flow = Topology("copy")
+    flow.source("in", sources.kafka(broker.servers, came, "id long", end="latest"))
     flow.map("double", lambda row: {**row, "id": row["id"] * 2}, after="in", replicas=2)
     flow.sink("out", sinks.kafka(broker.servers, left), after="double", replicas=2)
-    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
+    with start(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
         audit = handle.audit()
     assert (audit.entered, audit.finished, audit.dropped, audit.queued) == (900, 900, 0, 0)
@@ -46,9 +47,10 @@ def test_records_without_a_key_are_spread_over_the_partitions(
     # The last is a tombstone.
     value = "if(id = 800, null, cast(cast(id as string) as binary)) as value"
     put(broker.servers, came, spark.range(0, 801).selectExpr(value))
-    flow = Topology("bare").source("in", sources.kafka(broker.servers, came, value="binary", keep=(), end="latest"))
-    flow.batch("work", same, after="in").sink("out", sinks.kafka(broker.servers, left, value="binary"), after="work")
-    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
+    flow = Topology("bare")
+    flow.source("in", sources.kafka(broker.servers, came, value="binary", keep=(), end="latest"))
+    flow.batch("work", same, after="in").sink("out", sinks.kafka(broker.servers, left, value="binary"))
+    with start(flow, str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
     found = records(spark, broker.servers, left).collect()
     assert Counter(None if row.value is None else int(bytes(row.value)) for row in found) == Counter(
@@ -64,7 +66,7 @@ def test_a_key_may_have_any_name_and_be_binary(spark: SparkSession, broker: Brok
     columns = "`my-key` binary, `a b` long, _due timestamp, _task string, _sequence long"
     rows = [(b"\xff\x00", 1, datetime.now(UTC), "run/3/out-0", 0), (None, 2, datetime.now(UTC), "run/3/out-0", 1)]
     write = sink.writer_for(spark, "out", pa.schema({"my-key": pa.binary(), "a b": pa.int64()}))
-    write(spark.createDataFrame(rows, columns), Write("run-3-out", "run/3/out-", "out", 3, False))
+    write(spark.createDataFrame(rows, columns), SinkBatch("run-3-out", "run/3/out-", "out", 3, False))
     found = records(spark, broker.servers, left).collect()
     keys = {json.loads(bytes(row.value))["a b"]: row.key and bytes(row.key) for row in found}
     assert keys == {1: b"\xff\x00", 2: None}

@@ -11,8 +11,8 @@ from flows import finish, same, wait_for
 from kafka_broker import new_topic, put, put_ids, records
 from pyspark.sql import SparkSession
 
-from elastream import Settings, Topology, run, sources
-from elastream.engine.tick.ports import Tick
+from elastream import ErrorSettings, Settings, Topology, sources, start
+from elastream.engine.driver.ports import Tick
 from elastream.errors import OperatorFailed
 from elastream.testing.broker import Broker
 
@@ -29,16 +29,16 @@ def test_a_run_reads_from_its_start_to_its_end_and_a_restart_does_not_move_them(
         source = sources.kafka(
             broker.servers, came, value="string", start={0: 10}, end=end, keep=("partition", "offset")
         )
-        return Topology("some").source("in", source).batch("work", same, after="in").output("out", after="work")
+        return Topology("some").source("in", source).batch("work", same).output("out").topology
 
-    with run(flow(), str(tmp_path), spark=spark, policy=None) as handle:
+    with start(flow(), str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
         found = handle.output("out").to_pylist()
     assert Counter((row["partition"], row["offset"]) for row in found) == Counter(
         [(0, n) for n in range(10, 40)] + [(1, n) for n in range(45)]
     )
     assert all(int(row["value"]) == row["offset"] * 2 + row["partition"] for row in found)
-    with run(flow(), str(tmp_path), spark=spark, policy=None) as again:
+    with start(flow(), str(tmp_path), spark=spark, policy=None) as again:
         finish(again)
         assert again.audit().entered == 75
 
@@ -54,10 +54,11 @@ def test_a_source_can_begin_at_a_time_and_tuples_are_due_at_their_records_time(
     put_ids(spark, broker.servers, came, 50, 80)
     assert records(spark, broker.servers, came).where(f"timestamp > '{late.isoformat()}'").count() == 30
     after = datetime.fromtimestamp(late.timestamp() + 0.001, UTC)
-    flow = Topology("late").source("in", sources.kafka(broker.servers, came, "id long", start=after, end="latest"))
-    flow.batch("work", same, after="in").output("out", after="work")
+    flow = Topology("late")
+    flow.source("in", sources.kafka(broker.servers, came, "id long", start=after, end="latest"))
+    flow.batch("work", same, after="in").output("out")
     ticks: list[Tick] = []
-    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
+    with start(flow, str(tmp_path), spark=spark, policy=None) as handle:
         handle.subscribe(ticks.append)
         finish(handle)
         rows = handle.output("out").to_pylist()
@@ -73,8 +74,9 @@ def test_intake_is_bounded_in_every_tick_and_what_is_behind_waits_in_front_of_th
 ) -> None:
     came = new_topic(spark, broker)
     put_ids(spark, broker.servers, came, 0, 2000)
-    flow = Topology("slow").source("in", sources.kafka(broker.servers, came, "id long", end="latest", most_per_tick=60))
-    flow.batch("work", same, after="in", replicas=2).output("out", after="work")
+    flow = Topology("slow")
+    flow.source("in", sources.kafka(broker.servers, came, "id long", end="latest", most_per_tick=60))
+    flow.batch("work", same, after="in", replicas=2).output("out")
     seen: list[Any] = []
     brought: list[float] = []
 
@@ -82,7 +84,7 @@ def test_intake_is_bounded_in_every_tick_and_what_is_behind_waits_in_front_of_th
         brought.append(tick.counts("in").processed)
         seen.append(handle.observe(0.0).operators["in"])
 
-    with run(flow, str(tmp_path), spark=spark, policy="psps", td_s=1.0, benchmark_s=0) as handle:
+    with start(flow, str(tmp_path), spark=spark, policy="psps", td_s=1.0, benchmark_s=0) as handle:
         handle.subscribe(at_each_tick)
         decided: list[Any] = []
         handle.on_decision(decided.append)
@@ -110,9 +112,9 @@ def test_each_of_several_sources_has_its_own_lag(spark: SparkSession, broker: Br
     flow.source("one", sources.kafka(broker.servers, one, "id long", keep=(), most_per_tick=2))
     flow.source("rate", sources.dataframe(rate))
     flow.source("two", sources.kafka(broker.servers, two, "id long", keep=(), most_per_tick=2))
-    flow.batch("work", same, after=["one", "rate", "two"]).output("out", after="work")
+    flow.batch("work", same, after=["one", "rate", "two"]).output("out")
     seen: list[Any] = []
-    with run(flow, str(tmp_path), spark=spark, policy=None) as handle:
+    with start(flow, str(tmp_path), spark=spark, policy=None) as handle:
         handle.subscribe(lambda tick: seen.append((tick, handle.observe(0.0).operators)))
         wait_for(lambda: len(seen) > 5)
     tick, operators = next((tick, its) for tick, its in seen if its["one"].lag)
@@ -128,10 +130,11 @@ def test_a_value_that_is_not_the_json_it_should_be_goes_to_the_dead_letters(
     came = new_topic(spark, broker, 1)
     values = [('{"id": 1}',), ("no json",), ('{"id": 2}',), ('{"id": "three"}',), (None,), (" ",)]
     put(broker.servers, came, spark.createDataFrame(values, "value string"))
-    flow = Topology("bad").source("in", sources.kafka(broker.servers, came, "id long", end="latest"))
-    flow.batch("work", same, after="in").output("out", after="work")
+    flow = Topology("bad")
+    flow.source("in", sources.kafka(broker.servers, came, "id long", end="latest"))
+    flow.batch("work", same, after="in").output("out")
     graph = flow.build()
-    with run(graph, str(tmp_path / "kept"), spark=spark, policy=None) as handle:
+    with start(graph, str(tmp_path / "kept"), spark=spark, policy=None) as handle:
         finish(handle)
         assert sorted(handle.output("out").column("id").to_pylist()) == [1, 2]
         dead = handle.dead_letters().to_pylist()
@@ -139,9 +142,9 @@ def test_a_value_that_is_not_the_json_it_should_be_goes_to_the_dead_letters(
     assert sorted(json.loads(row["row"])["text"] for row in dead) == ["", " ", "no json", '{"id": "three"}']
     assert {row["operator"] for row in dead} == {"in"}
     assert (audit.entered, audit.finished, audit.dropped, audit.problems) == (6, 2, 4, ())
-    stopping = Settings(on_error="stop")
+    stopping = Settings(errors=ErrorSettings(on_error="stop"))
     with (
         pytest.raises(OperatorFailed, match=r"operator 'in'.*could not read it"),
-        run(graph, str(tmp_path / "stopped"), spark=spark, settings=stopping, policy=None) as handle,
+        start(graph, str(tmp_path / "stopped"), spark=spark, settings=stopping, policy=None) as handle,
     ):
         finish(handle)

@@ -14,7 +14,7 @@ from elastream.testing import LocalEngine
 
 
 def run_once(base: Path, count: int, seconds: float = 0.2) -> None:
-    with LocalEngine().run(numbers(count, seconds).output("out", after="in"), str(base)) as handle:
+    with LocalEngine().start(numbers(count, seconds).output("out", after="in"), str(base)) as handle:
         finish(handle)
 
 

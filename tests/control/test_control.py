@@ -1,6 +1,5 @@
 """The control loop without Spark: guards, decisions, the journal, and policies that misbehave."""
 
-import json
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from calm_observation import calm
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elastream.codec import convert, to_plain
 from elastream.control import (
     ControlLoop,
     Decision,
@@ -27,6 +27,7 @@ from elastream.control import (
 from elastream.control import journal as journal_module
 from elastream.control.analyze import analyze
 from elastream.control.guard import Draft, History, Subject
+from elastream.control.journal_version_1 import from_version_1
 from elastream.control.look import Look, shortened
 from elastream.control.plan import plan
 from elastream.control.replica_guards import Slots
@@ -161,18 +162,18 @@ class Broken(Policy):
     ("answer", "said"),
     [
         (ValueError("no idea"), "raised ValueError: no idea"),
-        (None, "expected a Proposal with a tuple of wants, got NoneType"),
-        ({"a": 3}, "expected a Proposal with a tuple of wants, got dict"),
+        (None, "expected a Proposal, got NoneType"),
+        ({"a": 3}, "expected a Proposal, got dict"),
         (Proposal((Want("zz", 3, ""),)), "no operator 'zz' that can be rescaled; there are a, b"),
         (Proposal((Want("in", 3, ""),)), "no operator 'in' that can be rescaled"),
-        (Proposal((Want("a", 2.5, ""),)), "expected a whole number of replicas, got 2.5"),  # type: ignore[arg-type]
+        (Proposal((Want("a", 2.5, ""),)), "wants[0].replicas: expected int, got 2.5"),  # type: ignore[arg-type]
         (Proposal((Want("a", 2, ""), Want("a", 3, ""))), "operator 'a' is named twice"),
-        (Proposal(("a",)), "expected a Want, got str"),  # type: ignore[arg-type]
-        (Proposal(None), "expected a Proposal with a tuple of wants"),  # type: ignore[arg-type]
-        (Proposal((Want("a", 2, "", need="1.5"),)), "a number or None, got '1.5'"),  # type: ignore[arg-type]
-        (Proposal((Want("a", 2, "", need=float("nan")),)), "a number or None, got nan"),
-        (Proposal((Want("a", 2, 7),)), "expected a reason in words, got 7"),  # type: ignore[arg-type]
-        (Proposal((Want(["a"], 2, ""),)), "raised TypeError"),  # type: ignore[arg-type]
+        (Proposal(("a",)), "wants[0]: expected object, got 'a'"),  # type: ignore[arg-type]
+        (Proposal(None), "wants: expected array, got None"),  # type: ignore[arg-type]
+        (Proposal((Want("a", 2, "", need="1.5"),)), "wants[0].need: expected float | null, got '1.5'"),  # type: ignore[arg-type]
+        (Proposal((Want("a", 2, "", need=float("nan")),)), "operator 'a': expected a finite need, got nan"),
+        (Proposal((Want("a", 2, 7),)), "wants[0].reason: expected str, got 7"),  # type: ignore[arg-type]
+        (Proposal((Want(["a"], 2, ""),)), "wants[0].operator: expected str, got ['a']"),  # type: ignore[arg-type]
         (SystemExit(3), "raised SystemExit: 3"),
     ],
 )
@@ -363,12 +364,13 @@ def test_an_entry_says_that_the_plant_paused_also_one_of_an_older_version() -> N
     clock.advance(5)
     entry = loop.step()
     assert entry is not None and entry.paused
-    document = json.loads(json.dumps(entry.to_json()))
-    assert JournalEntry.from_json(document) == entry
+    document = to_plain(entry)
+    assert convert(document, JournalEntry, "entry") == entry
     del document["paused"]
+    document["observation"]["operators"] = list(document["observation"]["operators"].values())
     for said, paused in ((True, True), ("loses", True), ("pauses", True), ("no", False), (False, False)):
         document["proposal"]["restart"] = said
-        assert JournalEntry.from_json(document).paused is paused
+        assert convert(from_version_1(document), JournalEntry, "entry").paused is paused
 
 
 def test_the_way_through_the_graph_is_the_longest_of_its_service_times() -> None:

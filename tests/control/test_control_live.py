@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from flows import each_once, files_by_delivery, finish, ids_in, ids_of, numbers, same
 
-from elastream import Guards, Settings, Topology, groupings, sources
+from elastream import Guards, QueueSettings, Settings, Topology, groupings, sources
 from elastream.cli.main import main
 from elastream.control import JournalEntry, Observation, Plant, Policy, Proposal, Want, read_journal
-from elastream.engine.tick.ports import Tick
+from elastream.engine.driver.ports import Tick
 from elastream.engine.worker.context import make_context
 from elastream.engine.worker.program import Program
 from elastream.engine.worker.service_times import time_operators
@@ -29,14 +29,17 @@ def takes_ten_ms(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def slow(per_second: float, seconds: float, replicas: tuple[int, int], start: int = 1) -> Topology:
-    flow = Topology("slow").source("in", sources.replay(constant(per_second, seconds)))
+    flow = Topology("slow")
+    flow.source("in", sources.replay(constant(per_second, seconds)))
     flow.map("slow", takes_ten_ms, after="in", replicas=replicas, start=start)
-    return flow.output("out", after="slow")
+    flow.output("out", after="slow")
+    return flow
 
 
 def three_sizes(per_second: float) -> Topology:
     """The same stream in front of three, four and five replicas, so that all live through the same ticks."""
-    flow = Topology("slow").source("in", sources.replay(constant(per_second, 30)))
+    flow = Topology("slow")
+    flow.source("in", sources.replay(constant(per_second, 30)))
     for size in (3, 4, 5):
         flow.map(f"by {size}", takes_ten_ms, after="in", replicas=(size, size), start=size)
         flow.output(f"of {size}", after=f"by {size}")
@@ -46,7 +49,7 @@ def three_sizes(per_second: float) -> Topology:
 def watched(flow: Topology, base: Path, intervals: int) -> list[JournalEntry]:
     """The first so many intervals of a run."""
     entries: list[JournalEntry] = []
-    with LocalEngine(processes=True).run(flow, str(base), policy="psps", td_s=1.0, benchmark_s=0.5) as handle:
+    with LocalEngine(processes=True).start(flow, str(base), policy="psps", td_s=1.0, benchmark_s=0.5) as handle:
         handle.on_decision(entries.append)
         while len(entries) < intervals and handle.active:
             handle.await_end(0.2)
@@ -84,10 +87,11 @@ class Fails(Policy):
 
 
 def test_a_policy_that_fails_or_never_answers_does_not_stop_the_stream(tmp_path: Path) -> None:
-    flow = Topology("t").source("in", sources.replay(constant(500, 6)))
-    flow.batch("work", same, after="in", replicas=(1, 4), start=2).output("out", after="work")
+    flow = Topology("t")
+    flow.source("in", sources.replay(constant(500, 6)))
+    flow.batch("work", same, after="in", replicas=(1, 4), start=2).output("out")
     policy = Fails()
-    with LocalEngine().run(flow, str(tmp_path), policy=policy, td_s=0.7, benchmark_s=0) as handle:
+    with LocalEngine().start(flow, str(tmp_path), policy=policy, td_s=0.7, benchmark_s=0) as handle:
         finish(handle)
         assert ids_of(handle) == each_once(3000)
         assert handle.observe().operators["work"].replicas == 2
@@ -114,7 +118,8 @@ class Waves(Policy):
 
 
 def test_decisions_change_the_replicas_lose_nothing_and_are_in_the_journal(tmp_path: Path) -> None:
-    flow = Topology("t").source("in", sources.replay(constant(900, 8)))
+    flow = Topology("t")
+    flow.source("in", sources.replay(constant(900, 8)))
     for name, before in (("a", "in"), ("b", "a")):
         flow.batch(name, same, after=before, replicas=(1, 5), grouping=groupings.load_balancing)
     flow.output("out", after="b")
@@ -123,7 +128,7 @@ def test_decisions_change_the_replicas_lose_nothing_and_are_in_the_journal(tmp_p
     def at_each_tick(tick: Tick) -> None:
         sizes.append(tick.replicas["b"])
 
-    with LocalEngine().run(flow, str(tmp_path / "base"), policy=Waves(), td_s=0.6, benchmark_s=0) as handle:
+    with LocalEngine().start(flow, str(tmp_path / "base"), policy=Waves(), td_s=0.6, benchmark_s=0) as handle:
         handle.subscribe(at_each_tick)
         finish(handle)
         assert ids_of(handle) == each_once(7200)
@@ -143,9 +148,9 @@ def test_decisions_change_the_replicas_lose_nothing_and_are_in_the_journal(tmp_p
 
 
 def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
-    flow = numbers(2000, seconds=3).batch("work", same, after="in", replicas=(1, 4)).output("out", after="work")
+    flow = numbers(2000, seconds=3).batch("work", same, after="in", replicas=(1, 4)).output("out")
     guards = Guards(dry_run=True)
-    with LocalEngine().run(flow, str(tmp_path), policy=Waves(), td_s=0.5, guards=guards) as handle:
+    with LocalEngine().start(flow, str(tmp_path), policy=Waves(), td_s=0.5, guards=guards) as handle:
         finish(handle)
         assert handle.observe().operators["work"].replicas == 1
     said = {d.words for e in read_journal(Store(str(tmp_path))) for d in e.decisions if d.asked == 3}
@@ -153,11 +158,14 @@ def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_policy_sizes_two_sources_with_bounded_queues_and_a_limit_of_age(tmp_path: Path) -> None:
-    flow = Topology("t").source("left", sources.replay(constant(150, 8)))
+    flow = Topology("t")
+    flow.source("left", sources.replay(constant(150, 8)))
     flow.source("right", sources.replay(constant(100, 8), "id long", lambda n: {"id": n + 10_000}))
-    flow.map("slow", takes_ten_ms, after=["left", "right"], replicas=(1, 8)).output("out", after="slow")
-    settings = Settings(q_size=60, on_full="drop", t_out_s=1.5)
-    with LocalEngine().run(flow, str(tmp_path), policy="psps", td_s=1.0, settings=settings, benchmark_s=0.5) as handle:
+    flow.map("slow", takes_ten_ms, after=["left", "right"], replicas=(1, 8)).output("out")
+    settings = Settings(queues=QueueSettings(q_size=60, on_full="drop", t_out_s=1.5))
+    with LocalEngine().start(
+        flow, str(tmp_path), policy="psps", td_s=1.0, settings=settings, benchmark_s=0.5
+    ) as handle:
         finish(handle)
         audit, found = handle.audit(), ids_of(handle)
     assert audit.problems == ()
@@ -192,7 +200,7 @@ def test_a_journal_is_replayed_through_another_policy(tmp_path: Path, capsys: py
 
 
 def test_operators_are_timed_before_the_stream_flows_and_sinks_are_left_alone(tmp_path: Path) -> None:
-    flow = numbers(500).map("slow", takes_ten_ms, after="in")
+    flow = numbers(500).map("slow", takes_ten_ms, after="in").topology
     flow.filter("half", lambda row: row["id"] % 2 == 0, after="slow")
     flow.map("also slow", takes_ten_ms, after="half", chain=True)
 
@@ -234,12 +242,13 @@ class Restarts(Policy):
 def test_a_restart_as_other_systems_have_it_loses_what_is_queued_or_only_pauses(tmp_path: Path, loses: bool) -> None:
     folder = tmp_path / "ids"
     folder.mkdir()
-    flow = Topology("t").source("in", sources.replay(constant(300, 6)))
+    flow = Topology("t")
+    flow.source("in", sources.replay(constant(300, 6)))
     flow.map("slow", takes_ten_ms, after="in", replicas=(1, 4))
     flow.sink("store", files_by_delivery(folder), after="slow")
     entries: list[JournalEntry] = []
     base = str(tmp_path / "base")
-    with LocalEngine().run(flow, base, policy=Restarts(loses=loses), td_s=1.0, benchmark_s=0) as handle:
+    with LocalEngine().start(flow, base, policy=Restarts(loses=loses), td_s=1.0, benchmark_s=0) as handle:
         handle.on_decision(entries.append)
         finish(handle)
         audit = handle.audit()
@@ -255,9 +264,9 @@ def test_a_restart_as_other_systems_have_it_loses_what_is_queued_or_only_pauses(
 
 
 def test_sizing_by_hand_beside_a_policy_says_who_decides(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with LocalEngine().run(numbers(10).output("out", after="in"), str(tmp_path / "none")) as handle:
+    with LocalEngine().start(numbers(10).output("out", after="in"), str(tmp_path / "none")) as handle:
         handle.scale("out", 1)
     assert not caplog.records
-    with LocalEngine().run(slow(20, 5.0, (1, 4)), str(tmp_path / "psps"), policy="psps", benchmark_s=0.0) as handle:
+    with LocalEngine().start(slow(20, 5.0, (1, 4)), str(tmp_path / "psps"), policy="psps", benchmark_s=0.0) as handle:
         handle.scale("slow", 2)
     assert "the policy psps may change the replicas of slow again" in caplog.text

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from elastream import Policy, Proposal, Topology, run, sources
+from elastream import Policy, Proposal, Topology, sources, start
 from elastream.cli.main import main
 from elastream.control import interval_of, read_run
 from elastream.errors import SettingError
@@ -17,8 +17,10 @@ from elastream_lab.bench.tournament.runs import RunContest
 
 
 def flow(seconds: float) -> Topology:
-    made = Topology("flow").source("in", sources.replay(constant(20, seconds)))
-    return made.map("same", lambda row: row, after="in", replicas=(1, 4)).output("out", after="same")
+    made = Topology("flow")
+    made.source("in", sources.replay(constant(20, seconds)))
+    made.map("same", lambda row: row, after="in", replicas=(1, 4)).output("out")
+    return made
 
 
 class Quick(Policy):
@@ -43,7 +45,7 @@ class Quick(Policy):
 def test_a_run_decides_as_often_as_its_user_says_and_says_so(
     tmp_path: Path, policy: str | Policy, td_s: float | None, interval_s: float, own: bool
 ) -> None:
-    with LocalEngine(virtual=True).run(flow(25.0), str(tmp_path), policy=policy, td_s=td_s) as handle:
+    with LocalEngine(virtual=True).start(flow(25.0), str(tmp_path), policy=policy, td_s=td_s) as handle:
         assert handle.td_s == interval_s
         handle.await_end(60)
     kept = read_run(str(tmp_path), "test")
@@ -55,7 +57,7 @@ def test_a_run_decides_as_often_as_its_user_says_and_says_so(
 
 
 def test_no_interval_is_set_unless_the_user_sets_one() -> None:
-    assert inspect.signature(run).parameters["td_s"].default is None
+    assert inspect.signature(start).parameters["td_s"].default is None
     assert Scenario("a").td_s is None and TraceContest(("psps",), ("covid_tweets",)).td_s is None
 
 
@@ -77,7 +79,7 @@ def test_a_pace_that_cannot_be_is_refused_with_one_line(capsys: pytest.CaptureFi
         interval_of(Never(), None)
     for td_s in (0.0, -1.0, float("nan"), float("inf"), "soon", True):
         with pytest.raises(SettingError, match="td_s must be more than 0"):
-            LocalEngine().run(flow(1.0), policy="elastic", td_s=td_s)
+            LocalEngine().start(flow(1.0), policy="elastic", td_s=td_s)
     assert main(["simulate", "tweets", "--policy", "elastic", "--td", "0"]) == 2
     assert capsys.readouterr().err.strip().splitlines()[-1].endswith("td_s must be more than 0, got 0")
 

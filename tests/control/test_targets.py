@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from elastream import Topology, run, sources
+from elastream import Topology, sources, start
 from elastream.cli.main import main
 from elastream.cli.policy_options import chosen_policy
 from elastream.cli.run import add_arguments
@@ -60,13 +60,15 @@ def test_a_target_of_nothing_is_refused_by_the_policy() -> None:
 
 
 def flow() -> Topology:
-    made = Topology("aimed").source("in", sources.replay(constant(50, 10.0)))
+    made = Topology("aimed")
+    made.source("in", sources.replay(constant(50, 10.0)))
     made.batch("work", lambda batch: batch, after="in", replicas=(1, 4))
-    return made.output("out", after="work")
+    made.output("out", after="work")
+    return made
 
 
 def test_a_run_gives_its_target_to_the_policy() -> None:
-    handle = LocalEngine(virtual=True).run(flow(), policy="autrascale", latency_ms=250.0, per_second=80.0, td_s=5.0)
+    handle = LocalEngine(virtual=True).start(flow(), policy="autrascale", latency_ms=250.0, per_second=80.0, td_s=5.0)
     handle.await_end(60.0)
     handle.stop()
     assert handle.policy == "autrascale:latency_ms=250"
@@ -75,7 +77,7 @@ def test_a_run_gives_its_target_to_the_policy() -> None:
 def test_a_target_needs_a_policy_by_its_name() -> None:
     for policy, got in ((None, "got none"), (Psps(), "got Psps, an object")):
         with pytest.raises(SettingError, match=got):
-            LocalEngine(virtual=True).run(flow(), policy=policy, latency_ms=250.0)
+            LocalEngine(virtual=True).start(flow(), policy=policy, latency_ms=250.0)
 
 
 def test_commands_take_the_targets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,4 +110,4 @@ def test_elastic_decides_unless_another_policy_or_none_is_named_or_replicas_are_
 
 
 def test_an_application_is_run_with_elastic_unless_something_else_is_said() -> None:
-    assert inspect.signature(run).parameters["policy"].default == "elastic"
+    assert inspect.signature(start).parameters["policy"].default == "elastic"

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 from flows import finish, numbers
 
-from elastream import Topology, run
+from elastream import Topology, start
 from elastream.applications.load import load_app
 from elastream.cli.main import main
 from elastream.engine.before_start import check_folder
+from elastream.engine.driver import beginning
 from elastream.engine.hosts.local_hosts import LocalHosts
 from elastream.engine.hosts.refusal import refusal_in
 from elastream.engine.spark import java, session
-from elastream.engine.tick import loop
 from elastream.errors import BaseInUse, RunFailed, SettingError
 from elastream.testing import LocalEngine
 
@@ -34,9 +34,9 @@ from elastream.testing import LocalEngine
 def same(row):
     return row
 
-app = Topology("t").source("in", sources.replay(workload.constant(10, 1)))
-app.map("same", same, after="in").output("out", after="same")
-LocalEngine().run(app)
+app = Topology("t")
+app.source("in", sources.replay(workload.constant(10, 1))).map("same", same).output("out")
+LocalEngine().start(app)
 """
 
 
@@ -47,7 +47,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*words: Any) -> None:
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("elastream.engine.start.session", started)
+    monkeypatch.setattr("elastream.engine.on_spark.session", started)
 
 
 # A run that is asked for while a file is imported
@@ -68,7 +68,7 @@ def test_a_run_at_import_is_refused_by_the_command_line(tmp_path: Path, capsys: 
 def test_a_run_at_import_in_a_host_ends_the_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a program that imports the topology of another: its functions are known by their module."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "unguarded_in_host.py").write_text(UNGUARDED.replace("LocalEngine().run(app)", ""))
+    (tmp_path / "unguarded_in_host.py").write_text(UNGUARDED.replace("LocalEngine().start(app)", ""))
     unguarded_in_host = import_module("unguarded_in_host")
 
     (tmp_path / "unguarded_in_host.py").write_text(UNGUARDED)
@@ -76,10 +76,10 @@ def test_a_run_at_import_in_a_host_ends_the_run_at_once(tmp_path: Path, monkeypa
     began = time.monotonic()
     with (
         pytest.raises(RunFailed, match=r"run\(\) was called at .*unguarded_in_host.py:10 while a host imported"),
-        LocalEngine(processes=True).run(unguarded_in_host.app, str(tmp_path / "base")) as handle,
+        LocalEngine(processes=True).start(unguarded_in_host.app, str(tmp_path / "base")) as handle,
     ):
         handle.await_end(60)
-    assert time.monotonic() - began < loop.HOSTS_S / 2
+    assert time.monotonic() - began < beginning.HOSTS_S / 2
 
 
 def test_a_refusal_is_found_in_what_spark_says_of_a_task() -> None:
@@ -101,11 +101,11 @@ def test_a_host_that_never_came_leaves_the_end_of_what_it_wrote(
     gate = "print('waits for a license', file=sys.stderr, flush=True)\ntime.sleep(600)\n"
     (tmp_path / f"{name}.py").write_text(source + gate)
     os.utime(tmp_path / f"{name}.py", (0, 0))
-    monkeypatch.setattr(loop, "HOSTS_S", 6.0)
-    topology = numbers(10).map("a", hangs_in_host.same, after="in").output("out", after="a")
+    monkeypatch.setattr(beginning, "HOSTS_S", 6.0)
+    topology = numbers(10).map("a", hangs_in_host.same, after="in").output("out")
     with (
         pytest.raises(RunFailed, match=r"none came within 6 s.*(?s:.*)waits for a license"),
-        LocalEngine(hosts=1, processes=True).run(topology, str(tmp_path / "base")) as handle,
+        LocalEngine(hosts=1, processes=True).start(topology, str(tmp_path / "base")) as handle,
     ):
         handle.await_end(60)
 
@@ -119,10 +119,10 @@ def test_processes_that_cannot_begin_end_the_run_with_their_error(
     gone_in_host = import_module("gone_in_host")
 
     path.unlink()
-    topology = numbers(10).map("a", gone_in_host.same, after="in").output("out", after="a")
+    topology = numbers(10).map("a", gone_in_host.same, after="in").output("out")
     with (
         pytest.raises(RunFailed, match=r"hosts: they cannot begin: (?s:.*)No module named 'gone_in_host'"),
-        LocalEngine(hosts=1, processes=True).run(topology, str(tmp_path / "base")) as handle,
+        LocalEngine(hosts=1, processes=True).start(topology, str(tmp_path / "base")) as handle,
     ):
         handle.await_end(60)
 
@@ -131,7 +131,7 @@ def test_processes_that_cannot_begin_end_the_run_with_their_error(
 
 
 def with_function(function: Any) -> Topology:
-    return numbers(10).map("a", function, after="in").output("out", after="a")
+    return numbers(10).map("a", function, after="in").output("out").topology
 
 
 class Enriches:
@@ -164,21 +164,22 @@ def unpicklable() -> list[tuple[Any, str]]:
 @pytest.mark.parametrize("which", range(5))
 def test_a_function_that_cannot_be_sent_names_the_object(which: int, tmp_path: Path, no_spark: None) -> None:
     function, blamed = unpicklable()[which]
-    for start in (partial(run, base=str(tmp_path)), partial(LocalEngine(processes=True).run, base=str(tmp_path))):
+    local = LocalEngine(processes=True).start
+    for begin in (partial(start, base=str(tmp_path)), partial(local, base=str(tmp_path))):
         with pytest.raises(SettingError) as raised:
-            start(with_function(function))
+            begin(with_function(function))
         words = str(raised.value)
         assert words.startswith("map 'a': its function cannot be sent to hosts, because ") and blamed in words
         assert "\n" not in words and "functools.cache" in words
     # In threads nothing is sent.
-    with LocalEngine().run(with_function(lambda row: row), str(tmp_path / "threads")) as handle:
+    with LocalEngine().start(with_function(lambda row: row), str(tmp_path / "threads")) as handle:
         finish(handle)
 
 
 def test_a_base_is_let_go_when_a_function_cannot_be_sent(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="cannot be sent"):
-        LocalEngine(processes=True).run(with_function(Enriches()), str(tmp_path))
-    with LocalEngine().run(with_function(lambda row: row), str(tmp_path)) as handle:
+        LocalEngine(processes=True).start(with_function(Enriches()), str(tmp_path))
+    with LocalEngine().start(with_function(lambda row: row), str(tmp_path)) as handle:
         finish(handle)
 
 
@@ -189,9 +190,9 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path, no_spark: No
     (tmp_path / "file").write_text("x")
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(SettingError, match="is a file, expected a directory"):
-            run(with_function(lambda row: row), str(folder))
+            start(with_function(lambda row: row), str(folder))
         with pytest.raises(SettingError, match=r"models .* is a file, expected a directory"):
-            run(with_function(lambda row: row), str(tmp_path / "base"), models=str(folder))
+            start(with_function(lambda row: row), str(tmp_path / "base"), models=str(folder))
     check_folder("base", str(tmp_path / "new" / "one"))
     assert not (tmp_path / "new").exists() and not (tmp_path / "base").exists()
 
@@ -213,14 +214,14 @@ def test_a_report_that_cannot_be_written_is_said_before_the_run(
 
 def test_a_policy_and_a_base_are_checked_before_spark_starts(tmp_path: Path, no_spark: None) -> None:
     with pytest.raises(SettingError, match="no policy 'elastik'"):
-        run(with_function(lambda row: row), str(tmp_path), policy="elastik")
-    with LocalEngine().run(with_function(lambda row: row), str(tmp_path)) as handle:
+        start(with_function(lambda row: row), str(tmp_path), policy="elastik")
+    with LocalEngine().start(with_function(lambda row: row), str(tmp_path)) as handle:
         with pytest.raises(BaseInUse):
-            run(with_function(lambda row: row), str(tmp_path))
+            start(with_function(lambda row: row), str(tmp_path))
         finish(handle)
-    other = numbers(10).map("b", lambda row: row, after="in").output("elsewhere", after="b")
+    other = numbers(10).map("b", lambda row: row, after="in").output("elsewhere")
     with pytest.raises(SettingError, match="10 tuples wait for output 'out', which this topology does not have"):
-        run(other, str(tmp_path))
+        start(other, str(tmp_path))
 
 
 # Java
@@ -277,7 +278,7 @@ def test_a_session_looks_for_java_first(tmp_path: Path) -> None:
 
 def test_a_spark_that_does_not_start_is_said_in_one_line(tmp_path: Path) -> None:
     fake_java(tmp_path, """[ "$1" = -version ] && echo 'openjdk version "17.0.2"' >&2 && exit 0; exit 1""")
-    (tmp_path / "app.py").write_text(UNGUARDED.replace("LocalEngine().run(app)", ""))
+    (tmp_path / "app.py").write_text(UNGUARDED.replace("LocalEngine().start(app)", ""))
     done = subprocess.run(
         [sys.executable, "-m", "elastream.cli.main", "run", f"{tmp_path / 'app.py'}:app"],
         env={**os.environ, "JAVA_HOME": str(tmp_path)},
@@ -337,7 +338,7 @@ def test_a_start_tells_how_far_it_is(tmp_path: Path) -> None:
         gate.wait(30)
         return row
 
-    with LocalEngine().run(with_function(slow), str(tmp_path), policy="elastic") as handle:
+    with LocalEngine().start(with_function(slow), str(tmp_path), policy="elastic") as handle:
         until = time.monotonic() + 30
         while handle.stage != "timing the operators for 2 s" and time.monotonic() < until:
             time.sleep(0.001)

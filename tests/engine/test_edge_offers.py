@@ -14,11 +14,10 @@ from elastream.connectors.query.query import EdgeQuery
 from elastream.connectors.query.source_progress import SourceProgress
 from elastream.connectors.query.task import read_work
 from elastream.engine.clock import VirtualClock
-from elastream.engine.tick.estimates import Estimates
-from elastream.engine.tick.lane_loads import LaneLoads
-from elastream.engine.tick.life import RunLife
-from elastream.engine.tick.planner import Planner
-from elastream.engine.tick.works import NextWorks
+from elastream.engine.driver.dispatch.works import Dispatch
+from elastream.engine.driver.lifecycle import RunLife
+from elastream.engine.driver.ports import EdgeBatch, QueryBatch
+from elastream.engine.driver.tables import make_tables
 from elastream.errors import RunFailed
 from elastream.lanes import Appended, Entry, LedgerState, SchemaId, Slice
 from elastream.topology import Graph
@@ -26,10 +25,12 @@ from elastream.workload import constant
 
 
 def graph() -> Graph:
-    flow = Topology("frames").source("in", sources.replay(constant(100, 10)))
+    flow = Topology("frames")
+    flow.source("in", sources.replay(constant(100, 10)))
     flow.dataframe("enrich", lambda frame: frame, after="in", schema="id long")
     flow.dataframe("count", lambda frame: frame, after="enrich", schema="id long")
-    return flow.output("out", after="count").build()
+    flow.output("out", after="count")
+    return flow.build()
 
 
 class Offers:
@@ -37,13 +38,10 @@ class Offers:
 
     def __init__(self, folder: Path) -> None:
         self._folder, made, self.state = folder, graph(), LedgerState()
-        estimates = Estimates()
-        loads = LaneLoads(made, self.state, estimates, 1.0, None)
         sizes = {"enrich": 1, "count": 1, "out": 1}
         self.state.apply(Entry(0, 0.0, sizes=sizes, schemas={SchemaId("s"): "schema"}))
-        planner = Planner(made, Settings(), self.state, estimates, loads)
-        progress = SourceProgress(made)
-        self.edges = SparkEdges(made, Settings(), self.state, estimates, planner, loads, progress, str(folder))
+        tables = make_tables(made, Settings(), self.state, 1.0)
+        self.edges = SparkEdges(made, Settings(), tables, SourceProgress(made), str(folder))
         self.edges.open()
 
     def wait(self, operator: str, rows: int) -> None:
@@ -51,7 +49,7 @@ class Offers:
         self.state.apply(Entry(self.state.entry + 1, 0.0, appended=[Appended(operator, 0, piece)]))
 
     def turn(self) -> None:
-        planned = NextWorks()
+        planned = Dispatch()
         self.edges.plan(planned, 0.0, 0.0)
         if planned.offer >= 0:
             self.state.apply(Entry(self.state.entry + 1, 0.0, given=planned.given, offer=planned.offer))
@@ -71,7 +69,7 @@ class Offers:
     def batch(self, operator: str, rows: int) -> None:
         """Spark has read what it was offered of one operator."""
         self.state.apply(Entry(self.state.entry + 1, 0.0, consumed=[(operator, 0, rows)]))
-        self.edges.batch_ended(offer_read=True)
+        self.edges.committed(EdgeBatch([], QueryBatch("q", self.state.entry, offer_read=True)), 0.0)
 
 
 def test_what_a_batch_did_not_read_of_an_offer_is_not_offered_a_second_time(tmp_path: Path) -> None:
@@ -126,10 +124,10 @@ def test_a_batch_that_spark_begins_while_a_run_is_stopped_does_not_fail_it(stopp
     with pytest.raises(RunFailed):
         query._batch(None, 7)  # type: ignore[arg-type]
     if stopped:
-        assert life.take() == {}
+        assert life.take(lambda request: None) == {}
     else:
         with pytest.raises(RunFailed, match="another checkpoint"):
-            life.take()
+            life.take(lambda request: None)
 
 
 def _refuse() -> None:

@@ -12,14 +12,15 @@ import pytest
 from flows import finish
 from rich.console import Console
 
-from elastream import Settings, Topology, sources
-from elastream.cli.live import view
+from elastream import ErrorSettings, Settings, Topology, sources
 from elastream.cli.main import main
+from elastream.cli.status_view import view
 from elastream.cli.summary import print_summary
-from elastream.engine.handle import RunHandle
-from elastream.engine.measure.recording import Recorder, events_of
+from elastream.engine.driver.commit.first_failures import FirstFailures
 from elastream.engine.messages import FailureNote, LaneReceipt, Receipt
-from elastream.engine.tick.first_failures import FirstFailures
+from elastream.engine.operations.snapshot import RunSnapshots
+from elastream.engine.operations.status_document import StatusDocument
+from elastream.engine.recording import Recorder, events_of
 from elastream.engine.worker.dead_letters import kind_of
 from elastream.errors import OperatorFailed, SettingError
 from elastream.lanes import Store, audit
@@ -49,8 +50,10 @@ def line_of(text: str) -> int:
 
 
 def flow(function: Any = picky, count: int = 300) -> Topology:
-    topology = Topology("pages").source("in", sources.replay(constant(count, 1)))
-    return topology.map("a", function, after="in").output("out", after="a")
+    topology = Topology("pages")
+    topology.source("in", sources.replay(constant(count, 1)))
+    topology.map("a", function, after="in").output("out")
+    return topology
 
 
 def engine() -> LocalEngine:
@@ -66,7 +69,7 @@ def told(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]
 def test_the_first_failure_of_each_kind_is_said_once_with_its_line_and_row(
     tmp_path: Path, told: pytest.LogCaptureFixture
 ) -> None:
-    with engine().run(flow(), str(tmp_path)) as handle:
+    with engine().start(flow(), str(tmp_path)) as handle:
         finish(handle)
         failures = handle.failures
     said = [record.getMessage() for record in told.records if record.name == "elastream.failures"]
@@ -89,7 +92,7 @@ def test_a_long_message_leaves_room_for_the_line() -> None:
 
 
 def test_an_operator_that_fails_on_all_of_its_first_tuples_ends_the_run(tmp_path: Path) -> None:
-    with pytest.raises(OperatorFailed) as raised, engine().run(flow(hopeless), str(tmp_path)) as handle:
+    with pytest.raises(OperatorFailed) as raised, engine().start(flow(hopeless), str(tmp_path)) as handle:
         handle.await_end()
     words = str(raised.value)
     assert "operator 'a' failed on all of its first 1" in words and "KeyError: 'idd'" in words
@@ -99,14 +102,14 @@ def test_an_operator_that_fails_on_all_of_its_first_tuples_ends_the_run(tmp_path
     found = audit(Store(str(tmp_path)))
     # What was not committed waits for a function that is mended.
     assert found.problems == () and found.dead_letters < 100
-    with engine().run(flow(), str(tmp_path)) as handle:
+    with engine().start(flow(), str(tmp_path)) as handle:
         finish(handle)
         assert handle.audit().finished > 0
 
 
 def test_it_goes_on_where_that_is_allowed_or_one_tuple_was_served(tmp_path: Path) -> None:
-    allowed = Settings(stop_after_failures=None)
-    with engine().run(flow(hopeless), str(tmp_path / "all"), settings=allowed) as handle:
+    allowed = Settings(errors=ErrorSettings(stop_after_failures=None))
+    with engine().start(flow(hopeless), str(tmp_path / "all"), settings=allowed) as handle:
         finish(handle)
         assert handle.new_dead_letters == {"a": 300} and str(handle.audit()) == (
             "read 300 = finished 0 + dropped 0 + dead letters 300 + queued 0; duplicates 0"
@@ -115,7 +118,7 @@ def test_it_goes_on_where_that_is_allowed_or_one_tuple_was_served(tmp_path: Path
     def once(row: Row) -> Row:
         return row if row["id"] == 0 else hopeless(row)
 
-    with engine().run(flow(once), str(tmp_path / "one")) as handle:
+    with engine().start(flow(once), str(tmp_path / "one")) as handle:
         finish(handle)
         assert handle.new_dead_letters == {"a": 299}
 
@@ -129,28 +132,28 @@ def test_an_operator_whose_timers_give_something_serves_also_without_a_tuple() -
 
 
 def test_how_many_are_too_many_is_checked() -> None:
-    with pytest.raises(SettingError, match="stop_after_failures must be 1 or more, got 0"):
-        Settings(stop_after_failures=0)
+    with pytest.raises(SettingError, match="stop_after_failures must be a whole number, 1 or more, got 0"):
+        Settings(errors=ErrorSettings(stop_after_failures=0))
 
 
 def test_dead_letters_of_an_earlier_run_are_not_new(tmp_path: Path) -> None:
     for new in ({"a": 60}, {}):
-        with engine().run(flow(), str(tmp_path)) as handle:
+        with engine().start(flow(), str(tmp_path)) as handle:
             finish(handle)
             assert handle.new_dead_letters == new
             assert handle.audit().dead_letters == 60
 
 
-def recorded(base: Path, report: Path) -> tuple[RunHandle, Recorder, dict[str, Any]]:
+def recorded(base: Path, report: Path) -> tuple[StatusDocument, dict[str, Any]]:
     topology = flow(count=3000)
-    recorder = Recorder(topology.build())
-    with engine().run(topology, str(base), policy="elastic", listeners=[recorder]) as handle:
+    recorder, snapshots = Recorder(topology.build()), RunSnapshots()
+    with engine().start(topology, str(base), policy="elastic", listeners=[recorder, snapshots]) as handle:
         finish(handle)
-    return handle, recorder, write_report(recorder.record, events_of(handle.audit()), report)
+    return snapshots.take(), write_report(recorder.record, events_of(handle.audit()), report)
 
 
 def test_views_show_dead_letters_apart_from_what_is_dropped(tmp_path: Path) -> None:
-    handle, recorder, report = recorded(tmp_path / "a base", tmp_path)
+    document, report = recorded(tmp_path / "a base", tmp_path)
     assert report["events"]["dead_letters"] == report["new_dead_letters"] == 600
     assert report["events"]["dropped"] == 0
     assert report["operators"]["a"]["dead_letters"] == 600 and report["operators"]["a"]["dropped"] == 0
@@ -160,7 +163,7 @@ def test_views_show_dead_letters_apart_from_what_is_dropped(tmp_path: Path) -> N
     assert command.replace("'", "&#x27;") in page and "ValueError: no 3" in page
     console = Console(record=True, width=200, file=io.StringIO())
     print_summary(report, console)
-    console.print(view(handle.observe(60.0), recorder.record))
+    console.print(view(document))
     said = console.export_text()
     assert "read 3,000 = finished 2,400 + dropped 0 + dead letters 600 + queued 0; duplicates 0" in said
     assert f"600 dead letters: {command} shows them, --retry serves them again" in said
@@ -169,14 +172,14 @@ def test_views_show_dead_letters_apart_from_what_is_dropped(tmp_path: Path) -> N
 
 
 def test_a_notebook_shows_a_run(tmp_path: Path) -> None:
-    with engine().run(flow(), str(tmp_path / "a&b"), policy=None) as handle:
+    with engine().start(flow(), str(tmp_path / "a&b"), policy=None) as handle:
         finish(handle)
         page = handle._repr_html_()
     root = ET.fromstring(f"<div>{page}</div>")
     rows = {row[0].text: [cell.text for cell in row] for row in root.iter("tr") if row[0].tag == "td"}
     assert list(rows) == ["in", "a", "out"] and rows["a"][1] == "1" and rows["a"][-1] == "60"
     assert "pages, over; policy by hand" in "".join(root.itertext()) and f"elastream letters {tmp_path}/a&amp;b" in page
-    with pytest.raises(OperatorFailed), engine().run(flow(hopeless), str(tmp_path / "failed")) as handle:
+    with pytest.raises(OperatorFailed), engine().start(flow(hopeless), str(tmp_path / "failed")) as handle:
         handle._run.life.wait(60)
         assert ", failed: operator &#x27;a&#x27; failed on all of its first" in handle._repr_html_()
 
@@ -184,28 +187,30 @@ def test_a_notebook_shows_a_run(tmp_path: Path) -> None:
 def test_wrong_types_stop_a_run_at_once_or_are_dead_letters_once_the_operator_has_kept_its_word(tmp_path: Path) -> None:
     """As the README says."""
     wrong = flow(lambda row: {"id": str(row["id"])})
-    with pytest.raises(OperatorFailed, match="declared id int64, returned other types"), engine().run(wrong) as handle:
+    with (
+        pytest.raises(OperatorFailed, match="declared id int64, returned other types"),
+        engine().start(wrong) as handle,
+    ):
         handle.await_end()
     sometimes = flow(lambda row: {"id": "x" if row["id"] % 3 == 1 else row["id"]})
-    with engine().run(sometimes, str(tmp_path)) as handle:
+    with engine().start(sometimes, str(tmp_path)) as handle:
         finish(handle)
         assert handle.new_dead_letters == {"a": 100} and handle.audit().finished == 200
 
 
 def test_a_recorded_run_is_scored_on_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With the load of hosts, which is a figure of several figures."""
-    _, _, report = recorded(tmp_path / "base", tmp_path)
+    _, report = recorded(tmp_path / "base", tmp_path)
     assert "hosts" in report["load"]
     assert main(["score", str(tmp_path)]) == 0
     assert "load of hosts ratio mean" in capsys.readouterr().out
 
 
 def test_audit_says_what_was_read_and_what_was_created(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    topology = Topology("pages").source("in", sources.replay(constant(100, 1)))
-    topology.flat_map("twice", lambda row: [row, row], after="in").map("a", picky, after="twice").output(
-        "out", after="a"
-    )
-    with engine().run(topology, str(tmp_path)) as handle:
+    topology = Topology("pages")
+    topology.source("in", sources.replay(constant(100, 1)))
+    topology.flat_map("twice", lambda row: [row, row], after="in").map("a", picky).output("out")
+    with engine().start(topology, str(tmp_path)) as handle:
         finish(handle)
     assert main(["audit", str(tmp_path)]) == 0
     said = capsys.readouterr().out

@@ -2,13 +2,10 @@
 
 from collections import Counter
 
-from elastream import Settings, Topology, sources
-from elastream.engine.messages import LaneWork, SourceWork, Work
-from elastream.engine.tick.estimates import Estimates
-from elastream.engine.tick.lane_loads import LaneLoads
-from elastream.engine.tick.planner import Planner
-from elastream.engine.tick.roster import Seats
+from elastream import QueueSettings, Settings, Topology, sources
+from elastream.engine.messages import ServeWork, SourceWork, Work
 from elastream.lanes import Appended, Entry, LaneId, LedgerState, SchemaId, Slice
+from elastream.testing.driver_bench import DriverBench
 from elastream.workload import constant
 
 WALL_S = 1000.0
@@ -29,7 +26,7 @@ class Crowd:
         for name in names:
             flow.source(name, sources.replay(constant(1000, 600)))
         flow.map("a", lambda row: row, after=names, replicas=max(1, lanes))
-        graph = flow.output("out", after="a").build()
+        graph = flow.output("out", after="a").topology.build()
         self.state = LedgerState()
         pieces = [
             Appended("a", lane, Slice("h1-000001.arrow", 0, 10, 0, SchemaId("s"), 0, 10**6)) for lane in range(lanes)
@@ -37,13 +34,10 @@ class Crowd:
         self.state.apply(
             Entry(0, WALL_S, appended=pieces, sizes={"a": max(1, lanes), "out": 1}, schemas={SchemaId("s"): "schema"})
         )
-        estimates = Estimates(dict.fromkeys((*names, "a"), (0.001, 1.0)))
-        loads = LaneLoads(graph, self.state, Estimates(), 1.0, None)
-        self.planner = Planner(graph, limits or Settings(), self.state, estimates, loads)
-        for host in range(hosts):
-            self.planner.came(Seats(host, f"h{host}"))
-        self.state.apply(Entry(1, WALL_S, sources=self.planner.replays.begin(WALL_S)))
-        self.planner.begin(0.0)
+        timed = dict.fromkeys((*names, "a"), 0.001)
+        self.planner = DriverBench(graph, self.state, settings=limits, service_s=timed, hosts=hosts)
+        self.state.apply(Entry(1, WALL_S, sources=self.planner.tables.replays.begin(WALL_S)))
+        self.planner.dispatch.schedule.begin(0.0)
         self._under_way: dict[int, list[Work]] = {host: [] for host in range(hosts)}
         self._steps, self._due_s = 0, 5.0 if due else -5.0
         self.served: Served = Counter()
@@ -61,7 +55,7 @@ class Crowd:
         if isinstance(work, SourceWork):
             self.served[work.source, work.part] += 1
         else:
-            assert isinstance(work, LaneWork)
+            assert isinstance(work, ServeWork)
             for rows in work.lanes:
                 self.served[work.operator, rows.lane] += 1
                 taken = sum(piece.rows for piece in rows.slices)
@@ -83,7 +77,7 @@ def test_lanes_beyond_two_per_host_are_served_in_turn() -> None:
     for _ in range(50):
         crowd.step()
     for host in (0, 1):
-        works = [crowd.served[lane] for lane in crowd.planner.roster.lanes_in(host) if lane.operator == "a"]
+        works = [crowd.served[lane] for lane in crowd.planner.tables.homes.lanes_in(host) if lane.operator == "a"]
         assert len(works) > 2 and max(works) - min(works) <= 1
     assert sum(crowd.served.values()) == 2 * 49
 
@@ -101,25 +95,25 @@ def test_sources_that_are_always_due_leave_lanes_half_of_a_host_and_lanes_leave_
 def test_sources_without_lanes_that_wait_use_both_seats_of_a_host() -> None:
     crowd = Crowd(sources_=3, lanes=0, hosts=1)
     crowd.step()
-    assert crowd.planner.roster.hosts[0].computing == 2
+    assert crowd.planner.tables.hosts[0].computing == 2
 
 
 def test_a_source_whose_host_is_busy_does_not_hold_up_one_whose_host_is_not() -> None:
     crowd = Crowd(sources_=6, lanes=0, hosts=2)
     for _ in range(5):
         crowd.step()
-    roster = crowd.planner.roster
-    first = crowd.planner.replays.free()[0]
-    busy = roster.home(LaneId(*first))
-    assert busy is not None and roster.hosts[busy].computing == 2
+    tables = crowd.planner.tables
+    first = tables.replays.free()[0]
+    busy = tables.homes.home(LaneId(*first))
+    assert busy is not None and tables.hosts[busy].computing == 2
     # The other host has one more seat.
     other = 1 - busy
-    crowd.planner.done(min(roster.hosts[other].works), 1.0)
+    crowd.planner.done(min(tables.hosts[other].works), 1.0)
     assert set(crowd.planner.plan(1.0, WALL_S + 10).works) == {other}
 
 
 def test_sources_take_turns_for_the_room_in_a_full_lane() -> None:
-    crowd = Crowd(sources_=4, lanes=0, hosts=4, limits=Settings(q_size=40))
+    crowd = Crowd(sources_=4, lanes=0, hosts=4, limits=Settings(queues=QueueSettings(q_size=40)))
     for _ in range(12):
         crowd.step()
     reads = [crowd.served[f"in{number}", 0] for number in range(4)]

@@ -12,8 +12,8 @@ from flows import finish
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastream import Settings, Topology, sources
-from elastream.engine.tick.suspects import MOST_DEATHS, Suspects, TimerSuspect
+from elastream import ErrorSettings, Settings, Topology, sources
+from elastream.engine.driver.dispatch.suspects import MOST_DEATHS, Suspects, TimerSuspect
 from elastream.errors import OperatorFailed
 from elastream.lanes import LaneId
 from elastream.testing import LocalEngine
@@ -48,25 +48,23 @@ def remembering(folder: Path, count: int, seconds: float, **how: Any) -> Topolog
         return [{"key": key}]
 
     options: dict[str, Any] = {"replicas": 2, "on_timer": wake, **how}
-    flow = Topology("fatal").source(
-        "in", sources.replay(constant(count / seconds, seconds), "key long, at timestamp", make)
-    )
-    flow.keyed(
+    flow = Topology("fatal")
+    flow.source("in", sources.replay(constant(count / seconds, seconds), "key long, at timestamp", make))
+    flow.key_by("key", after="in").process(
         "remember",
         remember,
-        after="in",
-        key="key",
         state="n long, woken long",
         initial={"n": 0, "woken": 0},
         schema="key long",
         event_time="at",
         **options,
     )
-    return flow.output("out", after="remember")
+    flow.output("out", after="remember")
+    return flow
 
 
 def test_a_timer_that_ends_its_process_goes_to_the_dead_letters_and_all_else_goes_on(tmp_path: Path) -> None:
-    with LocalEngine(processes=True).run(remembering(tmp_path, 4000, 2.0), str(tmp_path / "base")) as handle:
+    with LocalEngine(processes=True).start(remembering(tmp_path, 4000, 2.0), str(tmp_path / "base")) as handle:
         finish(handle)
         letters, audit = handle.dead_letters().to_pylist(), handle.audit()
         state = {row["key"]: (row["n"], row["woken"]) for row in handle.state("remember").to_pylist()}
@@ -86,8 +84,10 @@ def test_a_timer_that_ends_its_process_stops_a_run_that_is_to_stop_on_errors(tmp
         pytest.raises(
             OperatorFailed, match=r"operator 'remember' replica \d: the process .* on tuple {\"key\": 3}; mend"
         ),
-        engine.run(
-            remembering(tmp_path, 400, 0.2), str(tmp_path / "base"), settings=Settings(on_error="stop")
+        engine.start(
+            remembering(tmp_path, 400, 0.2),
+            str(tmp_path / "base"),
+            settings=Settings(errors=ErrorSettings(on_error="stop")),
         ) as handle,
     ):
         finish(handle)

@@ -21,12 +21,13 @@ def flow(count: int = 20) -> Topology:
         yield {"id": key}
 
     topology = numbers(count)
-    topology.keyed("a", visits, after="in", key="id", state="n long", initial={"n": 0}, schema="id long")
-    return topology.output("out", after="a")
+    topology.key_by("id", after="in").process("a", visits, state="n long", initial={"n": 0}, schema="id long")
+    topology.output("out", after="a")
+    return topology
 
 
 def run_once(base: Path, count: int = 20, **how: Any) -> str:
-    with LocalEngine(virtual=True).run(flow(count), str(base), policy="elastic", **how) as handle:
+    with LocalEngine(virtual=True).start(flow(count), str(base), policy="elastic", **how) as handle:
         finish(handle)
         return handle.resumed
 
@@ -55,7 +56,7 @@ def test_a_fresh_base_has_nothing_of_earlier_runs(tmp_path: Path, caplog: pytest
         " entries and 20 tuples that waited were deleted"
     )
     assert resumed == ""
-    with LocalEngine(virtual=True).run(flow(30), str(tmp_path)) as handle:
+    with LocalEngine(virtual=True).start(flow(30), str(tmp_path)) as handle:
         finish(handle)
         assert handle.audit().read == 30 and handle.output("out").num_rows == 30
         assert handle.state("a").num_rows == 30
@@ -80,7 +81,7 @@ def test_a_directory_that_is_no_base_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_base_that_another_driver_has_is_not_deleted(tmp_path: Path) -> None:
-    with LocalEngine().run(numbers(40, 1.0).output("out", after="in"), str(tmp_path)) as handle:
+    with LocalEngine().start(numbers(40, 1.0).output("out", after="in"), str(tmp_path)) as handle:
         with pytest.raises(BaseInUse):
             run_once(tmp_path, fresh=True)
         finish(handle)

@@ -8,6 +8,7 @@ import pytest
 from flows import finish, wait_for
 from word_counts import counted, counting, expected, words
 
+from elastream.codec import convert, to_plain
 from elastream.control import (
     Home,
     HostObservation,
@@ -19,8 +20,11 @@ from elastream.control import (
 )
 from elastream.control.analyze import analyze
 from elastream.control.load import load_of
-from elastream.engine.tick.roster import Roster, Seats
+from elastream.engine.driver.placement.groups import GroupTable
+from elastream.engine.driver.placement.homes import LaneHomes
+from elastream.engine.driver.placement.hosts import HostRecord, HostTable
 from elastream.lanes.segments import LaneId
+from elastream.lanes.state import LedgerState
 from elastream.testing import LocalEngine
 
 
@@ -47,7 +51,7 @@ def test_replicas_move_to_the_hosts_that_a_policy_names_and_stay_exact() -> None
     wants, count = Wants(), 9000
     flow = words(count, 200, 6.0)
     flow.map("same", lambda row: row, after="in", replicas=(3, 3), start=3)
-    with LocalEngine(hosts=3, processes=True).run(
+    with LocalEngine(hosts=3, processes=True).start(
         counting(flow, after="same", replicas=(4, 4), start=4), policy=wants, td_s=0.2, benchmark_s=0
     ) as handle:
         wait_for(lambda: len(wants.lives("count")) == 4 and -1 not in wants.lives("count").values())
@@ -62,7 +66,7 @@ def test_replicas_move_to_the_hosts_that_a_policy_names_and_stay_exact() -> None
                     and wants.lives("same") == dict.fromkeys(range(3), shift)  # noqa: B023
                 )
             )
-        victim = handle._run.planner.roster.hosts[2]
+        [victim] = [host for host in handle.status.hosts if host.number == 2]
         os.kill(victim.pid, signal.SIGKILL)
         wait_for(lambda: 2 not in wants.lives("same").values())
         finish(handle)
@@ -79,9 +83,9 @@ def observed(*hosts: HostObservation, lanes: tuple[ReplicaObservation, ...] = ()
     ("home", "words"),
     [
         (Home("count", 0, 7, "why"), "no host 7; there are 0"),
-        (Home("cuont", 0, 0, "why"), "no operator 'cuont' with replicas"),
-        (Home("count", -1, 0, "why"), "expected the number of a replica"),
-        (Home("count", 0, 0, None), "expected a reason in words"),  # type: ignore[arg-type]
+        (Home("cuont", 0, 0, "why"), "no operator 'cuont' that can be rescaled; there are count"),
+        (Home("count", -1, 0, "why"), "a replica is 0 or more, got -1"),
+        (Home("count", 0, 0, None), "homes[0].reason: expected str, got None"),  # type: ignore[arg-type]
     ],
 )
 def test_a_home_that_cannot_be_is_refused_with_one_line(home: Home, words: str) -> None:
@@ -104,17 +108,18 @@ def test_load_is_told_of_replicas_hosts_and_machines() -> None:
 
 
 def test_observations_with_hosts_and_redirections_survive_a_journal() -> None:
-    document: dict[str, Any] = observed(HostObservation(0, "here", 1.0, 0.5)).to_json()
-    again = Observation.from_json(document)
+    document: dict[str, Any] = to_plain(observed(HostObservation(0, "here", 1.0, 0.5)))
+    again = convert(document, Observation, "journal")
     assert again.hosts == (HostObservation(0, "here", 1.0, 0.5),) and again.hosts[0].free_cores == 0.5
     del document["hosts"], document["redirections"]
-    assert Observation.from_json(document).hosts == (), "a journal of before"
+    assert convert(document, Observation, "journal").hosts == (), "a journal of before"
 
 
 def test_a_lane_that_remembers_finds_a_home_in_the_only_host_though_it_is_reserved() -> None:
-    roster = Roster()
-    roster.came(Seats(0, "a", 0, "here", "here"))
-    assert roster.lonely() is not None and roster.hosts[0].alone
-    assert roster.seat(LaneId("map", 0), computes=True) is None
-    home = roster.settled(LaneId("count", 1))
+    hosts, graph = HostTable(), counting(words(1, 1, 1.0)).build()
+    homes = LaneHomes(hosts, GroupTable(graph, LedgerState()))
+    hosts.join(HostRecord(0, "a", 0, "here", "here"))
+    assert homes.isolated_host() is not None and hosts[0].isolated
+    assert homes.host_for(LaneId("map", 0), computes=True) is None
+    home = homes.settled(LaneId("other", 1))
     assert home is not None and home.host == 0

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from flows import collect, each_once, files_by_delivery, finish, ids_in, ids_of, numbers, same, wait_for
 
-from elastream import Settings, Topology, sources
+from elastream import Settings, Topology, WorkSettings, sources
 from elastream.engine import messages, wire
 from elastream.engine.handle import RunHandle
 from elastream.engine.hosts import spark_hosts
@@ -38,28 +38,28 @@ def hosts_of(handle: RunHandle) -> LocalHosts:
 
 
 def pid_of(handle: RunHandle, host: int) -> int | None:
-    seats = handle._run.planner.roster.hosts.get(host)
-    return seats.pid if seats else None
+    return next((known.pid for known in handle.status.hosts if known.number == host), None)
 
 
 @pytest.mark.parametrize("how", ["kill", "cut", "stop"])
 def test_a_host_that_is_killed_cut_off_or_frozen_costs_no_tuple(tmp_path: Path, how: str) -> None:
     folder = tmp_path / "sink"
     folder.mkdir()
-    flow = Topology("killed").source("in", sources.replay(constant(1500, 6)))
-    flow.batch("a", same, after="in", replicas=3).map("b", lambda row: row, after="a", replicas=3)
+    flow = Topology("killed")
+    flow.source("in", sources.replay(constant(1500, 6)))
+    flow.batch("a", same, after="in", replicas=3).map("b", lambda row: row, replicas=3)
     flow.sink("end", files_by_delivery(folder), after="b", replicas=3)
-    settings = Settings(work_timeout_s=2.0)
+    settings = Settings(works=WorkSettings(timeout_s=2.0))
     gone: list[int] = []
-    with PROCESSES.run(flow, str(tmp_path / "base"), settings=settings) as handle:
+    with PROCESSES.start(flow, str(tmp_path / "base"), settings=settings) as handle:
         for host in (0, 1, 0):
-            wait_for(lambda: len(handle._run.planner.roster.hosts) == 2 or not handle.active)
+            wait_for(lambda: len(handle.status.hosts) == 2 or not handle.active)
             pid = pid_of(handle, host)
             if pid is None or not handle.active:
                 break
             if how == "cut":
                 server = hosts_of(handle)._server
-                handle._run.life.call(lambda: server.drop(host))  # noqa: B023
+                handle._run.life.post(lambda: server.drop(host))  # noqa: B023
             else:
                 os.kill(pid, signal.SIGKILL if how == "kill" else signal.SIGSTOP)
             gone.append(pid)
@@ -78,10 +78,10 @@ def ends_its_process(row: Row) -> Row:
 
 
 def test_a_tuple_that_ends_its_process_goes_to_the_dead_letters_and_all_others_arrive(tmp_path: Path) -> None:
-    flow = numbers(400).map("fragile", ends_its_process, after="in", replicas=2)
+    flow = numbers(400).map("fragile", ends_its_process, after="in", replicas=2).topology
     flow.map("other", lambda row: row, after="in", replicas=2)
-    flow.output("out", after="fragile").output("others", after="other")
-    with PROCESSES.run(flow, str(tmp_path)) as handle:
+    flow.output("out", after="fragile").topology.output("others", after="other")
+    with PROCESSES.start(flow, str(tmp_path)) as handle:
         finish(handle)
         letters, audit = handle.dead_letters().to_pylist(), handle.audit()
         assert ids_of(handle) == Counter(n for n in range(400) if n != 137)
@@ -102,7 +102,7 @@ def test_a_sink_that_ends_its_process_gets_the_same_rows_again_and_then_no_more(
         if 77 in ids:
             os._exit(4)
 
-    with PROCESSES.run(numbers(300).sink("end", store, after="in"), str(tmp_path / "base")) as handle:
+    with PROCESSES.start(numbers(300).sink("end", store, after="in"), str(tmp_path / "base")) as handle:
         finish(handle)
         letters, audit = handle.dead_letters().to_pylist(), handle.audit()
     tries = {path.name: path.read_text().splitlines() for path in seen.iterdir()}
@@ -122,13 +122,15 @@ def test_an_operator_that_takes_long_for_one_tuple_is_shown_and_holds_up_no_othe
             gate.wait(60)
         return row
 
-    flow = numbers(2000, seconds=1).map("slow", slow_once, after="in", replicas=4, waits=True)
+    flow = numbers(2000, seconds=1).map("slow", slow_once, after="in", replicas=4, waits=True).topology
     flow.map("other", lambda row: row, after="in", replicas=2)
-    flow.output("out", after="slow").output("others", after="other")
-    with LocalEngine().run(flow, str(tmp_path)) as handle:
+    flow.output("out", after="slow").topology.output("others", after="other")
+    with LocalEngine().start(flow, str(tmp_path)) as handle:
         wait_for(lambda: handle.totals("other").processed == 2000)
         # Of the operator itself only one lane waits: the others have served theirs.
-        wait_for(lambda: sum(len(queue) > 0 for queue in handle.ledger.lanes_of("slow").values()) == 1)
+        wait_for(
+            lambda: sum(known.queued > 0 for lane, known in handle.status.lanes.items() if lane.operator == "slow") == 1
+        )
         [overdue] = handle.overdue(0.5)
         assert (overdue.operator, len(overdue.replicas)) == ("slow", 1)
         assert str(overdue).startswith(f"slow, replica {overdue.replicas[0]}: ")
@@ -144,8 +146,8 @@ def never_returns(row: Row) -> Row:
 
 
 def test_with_a_time_out_a_tuple_that_never_returns_goes_to_the_dead_letters(tmp_path: Path) -> None:
-    flow = numbers(200).map("stuck", never_returns, after="in", replicas=2).output("out", after="stuck")
-    with PROCESSES.run(flow, str(tmp_path), settings=Settings(work_timeout_s=1.0)) as handle:
+    flow = numbers(200).map("stuck", never_returns, after="in", replicas=2).output("out")
+    with PROCESSES.start(flow, str(tmp_path), settings=Settings(works=WorkSettings(timeout_s=1.0))) as handle:
         finish(handle)
         assert ids_of(handle) == Counter(n for n in range(200) if n != 50)
         assert [letter["row"] for letter in handle.dead_letters().to_pylist()] == ['{"id": 50}']
@@ -160,8 +162,8 @@ def test_stop_returns_whatever_operators_do_and_the_next_run_serves_every_tuple(
             time.sleep(10_000)
         return row
 
-    flow = numbers(100).map("hangs", hangs, after="in", replicas=2).output("out", after="hangs").build()
-    handle = LocalEngine().run(flow, str(tmp_path / "base"))
+    flow = numbers(100).map("hangs", hangs, after="in", replicas=2).output("out").topology.build()
+    handle = LocalEngine().start(flow, str(tmp_path / "base"))
     assert stuck.wait(60)
     began = time.monotonic()
     handle.stop()
@@ -169,7 +171,7 @@ def test_stop_returns_whatever_operators_do_and_the_next_run_serves_every_tuple(
     assert time.monotonic() - began < 10
     assert not handle.active
     (tmp_path / "mended").touch()
-    with LocalEngine().run(flow, str(tmp_path / "base")) as again:
+    with LocalEngine().start(flow, str(tmp_path / "base")) as again:
         finish(again)
         assert ids_of(again) == each_once(100)
 
@@ -177,7 +179,7 @@ def test_stop_returns_whatever_operators_do_and_the_next_run_serves_every_tuple(
 def test_timing_operators_of_which_one_hangs_does_not_keep_a_run_from_beginning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("elastream.engine.tick.loop.ALL_HOSTS_S", 0.5)
+    monkeypatch.setattr("elastream.engine.driver.beginning.ALL_HOSTS_S", 0.5)
     hung = tmp_path / "hung"
 
     def hangs_once(row: Row) -> Row:
@@ -186,8 +188,8 @@ def test_timing_operators_of_which_one_hangs_does_not_keep_a_run_from_beginning(
             time.sleep(10_000)
         return row
 
-    flow = numbers(100).map("hangs", hangs_once, after="in").output("out", after="hangs")
-    with PROCESSES.run(flow, str(tmp_path / "base"), policy="psps", td_s=1.0, benchmark_s=0.5) as handle:
+    flow = numbers(100).map("hangs", hangs_once, after="in").output("out")
+    with PROCESSES.start(flow, str(tmp_path / "base"), policy="psps", td_s=1.0, benchmark_s=0.5) as handle:
         finish(handle)
         assert ids_of(handle) == each_once(100)
 
@@ -286,8 +288,8 @@ def test_a_second_copy_of_a_host_waits_until_the_first_is_gone() -> None:
 
 
 def test_the_receipt_of_a_zombie_counts_for_nothing(tmp_path: Path) -> None:
-    flow = numbers(500, seconds=2).batch("work", same, after="in", replicas=2).output("out", after="work")
-    with LocalEngine().run(flow, str(tmp_path)) as handle:
+    flow = numbers(500, seconds=2).batch("work", same, after="in", replicas=2).output("out")
+    with LocalEngine().start(flow, str(tmp_path)) as handle:
         server = hosts_of(handle)._server
         wait_for(lambda: handle.totals("work").processed > 50)
         forged = Receipt(10**9, [LaneReceipt("work", 0, consumed=1, processed=1)])
@@ -300,7 +302,7 @@ def test_the_receipt_of_a_zombie_counts_for_nothing(tmp_path: Path) -> None:
 
 
 def test_a_listener_that_raises_does_not_stop_the_stream(tmp_path: Path) -> None:
-    with LocalEngine().run(numbers(100).output("out", after="in"), str(tmp_path)) as handle:
+    with LocalEngine().start(numbers(100).output("out", after="in"), str(tmp_path)) as handle:
         handle.subscribe(lambda tick: 1 / 0)
         finish(handle)
         assert ids_of(handle) == each_once(100)
@@ -308,7 +310,7 @@ def test_a_listener_that_raises_does_not_stop_the_stream(tmp_path: Path) -> None
 
 def test_a_listener_may_stop_the_run(tmp_path: Path) -> None:
     flow = numbers(2000, seconds=20).output("out", after="in")
-    handle = LocalEngine().run(flow, str(tmp_path))
+    handle = LocalEngine().start(flow, str(tmp_path))
     handle.subscribe(lambda tick: handle.stop() if tick.number > 5 else None)
     assert handle.await_end(60)
     assert not handle.active and handle.audit().problems == ()

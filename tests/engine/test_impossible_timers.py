@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from flows import finish, numbers
 
-from elastream import Topology, sources
+from elastream import Stream, Topology, sources
 from elastream.testing import LocalEngine
 from elastream.workload import constant
 
@@ -21,9 +21,9 @@ BAD = 7
 IMPOSSIBLE = [math.nan, math.inf, -math.inf, 1e18, -1e18, 1e300, 253_402_300_801.0]
 
 
-def woken(flow: Topology, base: Path) -> tuple[Counter[int], list[Row]]:
+def woken(flow: Stream, base: Path) -> tuple[Counter[int], list[Row]]:
     """The keys that were woken, and the dead letters."""
-    with LocalEngine(virtual=True).run(flow.output("out", after="a"), str(base)) as handle:
+    with LocalEngine(virtual=True).start(flow.output("out"), str(base)) as handle:
         finish(handle)
         assert handle.audit().problems == ()
         return Counter(handle.output("out").column("id").to_pylist()), handle.dead_letters().to_pylist()
@@ -39,21 +39,14 @@ def test_a_tuple_that_sets_an_impossible_timer_is_a_dead_letter(at_s: float, by_
     def remember(key: int, rows: list[Row], state: Any) -> None:
         (state.wake_at_event if by_event else state.wake_at)(at_s if key == BAD else 1.0)
 
-    flow = Topology("test").source(
+    flow = Topology("test")
+    flow.source(
         "in", sources.replay(constant(40, 0.5), "id long, at timestamp", lambda n: {"id": n, "at": n * 1_000_000})
     )
-    flow.keyed(
-        "a",
-        remember,
-        after="in",
-        key="id",
-        state="n long",
-        schema="id long",
-        on_timer=wake,
-        event_time="at",
-        replicas=2,
+    keyed = flow.key_by("id", after="in").process(
+        "a", remember, state="n long", schema="id long", on_timer=wake, event_time="at", replicas=2
     )
-    keys, letters = woken(flow, tmp_path)
+    keys, letters = woken(keyed, tmp_path)
     assert keys == {n: 1 for n in range(20) if n != BAD}
     assert len(letters) == 1 and f'"id": {BAD}' in letters[0]["row"]
     assert letters[0]["error"].startswith(f"ValueError: a timer is at a time between the years 1 and 9999, got {at_s}")
@@ -69,8 +62,10 @@ def test_a_timer_that_sets_an_impossible_timer_is_a_dead_letter_with_its_key(at_
             state.wake_at(at_s)
         yield {"id": key}
 
-    flow = numbers(20).keyed("a", remember, after="in", key="id", state="n long", schema="id long", on_timer=again)
-    keys, letters = woken(flow, tmp_path)
+    keyed = (
+        numbers(20).key_by("id", after="in").process("a", remember, state="n long", schema="id long", on_timer=again)
+    )
+    keys, letters = woken(keyed, tmp_path)
     assert keys == {n: 1 for n in range(20) if n != BAD}
     assert [letter["row"] for letter in letters] == [f'{{"id": {BAD}}}']
 
@@ -82,9 +77,10 @@ def test_timers_far_away_are_taken_when_they_come(tmp_path: Path) -> None:
     def remember(key: int, rows: list[Row], state: Any) -> None:
         state.wake_at_event(float(times[key]))
 
-    flow = Topology("test").source(
-        "in", sources.replay(constant(100, 0.5), "id long, at timestamp", lambda n: {"id": n, "at": n})
+    flow = Topology("test")
+    flow.source("in", sources.replay(constant(100, 0.5), "id long, at timestamp", lambda n: {"id": n, "at": n}))
+    keyed = flow.key_by("id", after="in").process(
+        "a", remember, state="n long", schema="id long", on_timer=wake, event_time="at"
     )
-    flow.keyed("a", remember, after="in", key="id", state="n long", schema="id long", on_timer=wake, event_time="at")
-    keys, letters = woken(flow, tmp_path)
+    keys, letters = woken(keyed, tmp_path)
     assert keys == dict.fromkeys(range(50), 1) and letters == []

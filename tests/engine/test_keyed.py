@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -12,22 +12,15 @@ from word_counts import Rows, as_batch, as_frame, check_emitted, count_words, co
 from elastream.testing import LocalEngine
 
 
-@pytest.mark.parametrize("kind", ["keyed", "keyed_batch", "keyed_pandas"])
-def test_a_count_is_right_however_it_is_written(kind: str, tmp_path: Path) -> None:
-    function = {"keyed": count_words, "keyed_batch": as_batch, "keyed_pandas": as_frame}[kind]
+@pytest.mark.parametrize("mode", ["rows", "arrow", "pandas"])
+def test_a_count_is_right_however_it_is_written(mode: Literal["rows", "arrow", "pandas"], tmp_path: Path) -> None:
+    functions: dict[str, Any] = {"rows": count_words, "arrow": as_batch, "pandas": as_frame}
     flow = words(3000, 50)
-    getattr(flow, kind)(
-        "count",
-        function,
-        after="in",
-        key="word",
-        state="n long",
-        initial={"n": 0},
-        schema="word string, n long",
-        replicas=3,
+    flow.key_by("word", after="in").process(
+        "count", functions[mode], mode=mode, state="n long", initial={"n": 0}, schema="word string, n long", replicas=3
     )
     flow.output("out", after="count")
-    with LocalEngine().run(flow, str(tmp_path)) as handle:
+    with LocalEngine().start(flow, str(tmp_path)) as handle:
         finish(handle)
         assert counted(handle) == expected(3000, 50)
         check_emitted(handle, expected(3000, 50))
@@ -54,9 +47,9 @@ def test_a_key_of_several_columns_and_a_state_of_every_type_come_back_as_they_we
 
     flow = words(200, 3)
     flow.map("cut", lambda row: {"id": row["id"] % 4, "word": row["word"]}, after="in")
-    flow.keyed("last", remember, after="cut", key=["id", "word"], state=columns, replicas=2)
+    flow.key_by("id", "word", after="cut").process("last", remember, state=columns, replicas=2)
     flow.output("out", after="last")
-    with LocalEngine().run(flow, str(tmp_path)) as handle:
+    with LocalEngine().start(flow, str(tmp_path)) as handle:
         finish(handle)
         found = handle.state("last").to_pylist()
     assert {(row["id"], row["word"]) for row in found} <= {(n, f"w{w}") for n in range(4) for w in range(3)}
@@ -75,7 +68,7 @@ def test_a_key_can_be_forgotten_and_begins_anew(tmp_path: Path) -> None:
                 yield {"word": key, "n": 3}
 
     flow = counting(words(999, 1), three_times, replicas=1, start=None)
-    with LocalEngine(virtual=True).run(flow, str(tmp_path)) as handle:
+    with LocalEngine(virtual=True).start(flow, str(tmp_path)) as handle:
         finish(handle)
         assert handle.output("out").num_rows == 333
         assert handle.state("count").num_rows == 0

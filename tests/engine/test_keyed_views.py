@@ -11,7 +11,7 @@ from word_counts import counted, counting, expected, words
 
 from elastream.cli.main import main
 from elastream.control import Policy, Proposal, Want, read_journal
-from elastream.engine.measure.recording import Recorder, events_of
+from elastream.engine.recording import Recorder, events_of
 from elastream.lanes import Store
 from elastream.report.write import write_report
 from elastream.state.table import state_of_key, state_table
@@ -22,7 +22,7 @@ def test_states_can_be_looked_at_from_outside_while_the_stream_flows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = str(tmp_path / "base")
-    with LocalEngine().run(counting(words(30_000, 100, 3.0)), base) as handle:
+    with LocalEngine().start(counting(words(30_000, 100, 3.0)), base) as handle:
         wait_for(lambda: handle.totals("count").processed > 1000)
         seen, until = 0, time.monotonic() + 60
         while handle.active and time.monotonic() < until:
@@ -67,7 +67,7 @@ def test_states_that_moved_are_in_the_journal_the_report_and_its_page(tmp_path: 
     flow = counting(words(6000, 100, 3.0), replicas=(1, 2), start=1)
     engine, base = LocalEngine(), str(tmp_path / "base")
     recorder = Recorder(graph := flow.build())
-    with engine.run(graph, base, policy=UpAndDown(), td_s=0.5, benchmark_s=0.0, listeners=[recorder]) as handle:
+    with engine.start(graph, base, policy=UpAndDown(), td_s=0.5, benchmark_s=0.0, listeners=[recorder]) as handle:
         finish(handle)
         events, moves = events_of(handle.audit()), handle.state_moves
     report = write_report(recorder.record, events, tmp_path / "report")

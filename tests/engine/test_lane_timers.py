@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 from elastream import Topology, sources
+from elastream.engine.driver.event_time.timers import LaneTimers
 from elastream.engine.messages import LaneReceipt
-from elastream.engine.tick.timers import LaneTimers
 from elastream.lanes import LaneId, LedgerState
 from elastream.lanes.segments import SchemaId, Slice
 from elastream.lanes.state_log import StateLog
@@ -17,9 +17,10 @@ def remembers(key: Any, rows: Any, state: Any) -> None: ...
 
 
 def timers_of(state: LedgerState) -> LaneTimers:
-    flow = Topology("timed").source("in", sources.replay(constant(1, 1)))
-    flow.keyed("count", remembers, after="in", key="id", state="n long", on_timer=remembers, replicas=(1, 4))
-    return LaneTimers(flow.output("out", after="count").build(), state, lambda source, part, wall_s: False)
+    flow = Topology("timed")
+    flow.source("in", sources.replay(constant(1, 1)))
+    flow.key_by("id", after="in").process("count", remembers, state="n long", on_timer=remembers, replicas=(1, 4))
+    return LaneTimers(flow.output("out", after="count").topology.build(), state, lambda source, part, wall_s: False)
 
 
 def test_a_receipt_of_a_work_that_was_sent_before_key_groups_came_says_nothing_of_their_timers() -> None:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from flows import finish, ids_of, numbers, wait_for
 
-from elastream import Settings, Topology, sources
+from elastream import ErrorSettings, Settings, Topology, sources
 from elastream.cli.main import main
 from elastream.engine.letters import drain_letters, read_letters, retry_letters
 from elastream.errors import SettingError
@@ -28,11 +28,11 @@ def picky(row: Row) -> Row:
 
 
 def flow(function: Any = picky) -> Topology:
-    return numbers(200).map("a", function, after="in", replicas=2).output("out", after="a")
+    return numbers(200).map("a", function, after="in", replicas=2).output("out").topology
 
 
 def run_once(base: Path, topology: Topology) -> None:
-    with LocalEngine().run(topology, str(base)) as handle:
+    with LocalEngine().start(topology, str(base)) as handle:
         finish(handle)
 
 
@@ -46,20 +46,18 @@ def test_letters_are_shown_written_to_a_file_and_taken_away(tmp_path: Path, caps
     kept = pq.read_table(tmp_path / "letters.parquet")
     assert sorted(kept.column("row").to_pylist()) == sorted(f'{{"id": {n}}}' for n in range(3, 200, 10))
     # The next driver takes them away.
-    with LocalEngine().run(flow(), str(base)) as handle:
+    with LocalEngine().start(flow(), str(base)) as handle:
         wait_for(lambda: handle.dead_letters().num_rows == 0)
     assert audit(Store(str(base))).problems == ()
 
 
 def test_a_handle_takes_letters_away_while_the_stream_flows(tmp_path: Path) -> None:
-    with LocalEngine().run(
-        numbers(200, 4.0).map("a", picky, after="in").output("out", after="a"), str(tmp_path)
-    ) as handle:
+    with LocalEngine().start(numbers(200, 4.0).map("a", picky, after="in").output("out"), str(tmp_path)) as handle:
         wait_for(lambda: handle.dead_letters().num_rows > 2)
         taken = handle.dead_letters(remove=True).num_rows
         assert taken > 2
         finish(handle)
-    with LocalEngine().run(flow(), str(tmp_path)) as handle:
+    with LocalEngine().start(flow(), str(tmp_path)) as handle:
         wait_for(lambda: handle.dead_letters().num_rows == 20 - taken)
 
 
@@ -69,7 +67,7 @@ def test_tuples_of_letters_are_served_again_when_the_operator_is_mended(
     run_once(tmp_path, flow())
     assert main(["letters", str(tmp_path), "--retry"]) == 0
     assert "20 tuples wait for their operators again; 0 letters stay" in capsys.readouterr().out
-    with LocalEngine().run(flow(lambda row: row), str(tmp_path)) as handle:
+    with LocalEngine().start(flow(lambda row: row), str(tmp_path)) as handle:
         finish(handle)
         assert sorted(ids_of(handle).elements()) == list(range(200))
         assert handle.dead_letters().num_rows == 0
@@ -78,7 +76,7 @@ def test_tuples_of_letters_are_served_again_when_the_operator_is_mended(
 
 
 def test_letters_of_a_run_that_goes_on_cannot_be_sent_again(tmp_path: Path) -> None:
-    with LocalEngine().run(flow(), str(tmp_path)):
+    with LocalEngine().start(flow(), str(tmp_path)):
         assert main(["letters", str(tmp_path), "--retry"]) == 2
 
 
@@ -92,7 +90,7 @@ def test_a_base_keeps_the_newest_letters_up_to_a_bound_and_counts_the_others(
 ) -> None:
     run_once(tmp_path, flow())
     newest = letters_of(tmp_path)[-7:]
-    with LocalEngine().run(flow(), str(tmp_path), settings=Settings(most_letters=7)) as handle:
+    with LocalEngine().start(flow(), str(tmp_path), settings=Settings(errors=ErrorSettings(most_letters=7))) as handle:
         wait_for(lambda: handle.dead_letters().num_rows == 7)
         found = handle.audit()
     assert (found.entered, found.finished, found.dropped, found.expired, found.problems) == (200, 180, 20, 13, ())
@@ -106,17 +104,18 @@ def test_a_base_keeps_the_newest_letters_up_to_a_bound_and_counts_the_others(
 def test_letters_that_were_taken_away_are_not_counted_as_removed_unread(tmp_path: Path) -> None:
     run_once(tmp_path, flow())
     acknowledge(Store(str(tmp_path)), "dead-letters", "somebody", 15)
-    with LocalEngine().run(flow(), str(tmp_path), settings=Settings(most_letters=3)) as handle:
+    with LocalEngine().start(flow(), str(tmp_path), settings=Settings(errors=ErrorSettings(most_letters=3))) as handle:
         wait_for(lambda: handle.dead_letters().num_rows == 3)
         assert handle.audit().expired == 2
 
 
 def test_letters_live_for_so_many_days_and_no_longer(tmp_path: Path) -> None:
     """Four hours of a stream, in virtual time: a letter every six minutes, each kept for one hour."""
-    hours = Topology("slow").source("in", sources.replay(constant(400 / 14_400, 14_400)))
-    hours.map("a", picky, after="in").output("out", after="a")
-    settings = Settings(letters_days=1 / 24)
-    with LocalEngine(virtual=True).run(hours, str(tmp_path), settings=settings) as handle:
+    hours = Topology("slow")
+    hours.source("in", sources.replay(constant(400 / 14_400, 14_400)))
+    hours.map("a", picky, after="in").output("out")
+    settings = Settings(errors=ErrorSettings(letters_days=1 / 24))
+    with LocalEngine(virtual=True).start(hours, str(tmp_path), settings=settings) as handle:
         finish(handle)
         found = handle.audit()
     failed = read_letters(Store(str(tmp_path))).column("failed_at").to_pylist()
@@ -133,14 +132,14 @@ def test_a_letter_that_cannot_be_read_does_not_stop_a_run(tmp_path: Path) -> Non
         with (tmp_path / "segments" / piece.segment).open("r+b") as segment:
             segment.seek(piece.offset)
             segment.write(b"?" * piece.length)
-    with LocalEngine().run(flow(), str(tmp_path), settings=Settings(most_letters=5)) as handle:
+    with LocalEngine().start(flow(), str(tmp_path), settings=Settings(errors=ErrorSettings(most_letters=5))) as handle:
         wait_for(lambda: handle.audit().expired == 15)
 
 
 @pytest.mark.parametrize("wrong", [{"most_letters": -1}, {"letters_days": 0.0}, {"letters_days": float("nan")}])
 def test_bounds_of_letters_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingError, match=f"{next(iter(wrong))} must be"):
-        Settings(**wrong)
+        ErrorSettings(**wrong)
 
 
 def test_a_reader_that_is_gone_is_forgotten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,7 +153,7 @@ def test_a_reader_that_is_gone_is_forgotten(tmp_path: Path, capsys: pytest.Captu
     assert re.search(r"out\W+gone\W+5\W+175", capsys.readouterr().out)
     assert main(["readers", str(tmp_path), "--forget", "gone"]) == 0
     assert main(["readers", str(tmp_path), "--forget", "nobody"]) == 2
-    with LocalEngine().run(flow(), str(tmp_path)) as handle:
+    with LocalEngine().start(flow(), str(tmp_path)) as handle:
         wait_for(lambda: handle.output("out").num_rows == 0)
 
 
@@ -170,8 +169,10 @@ def timed(wake: Any) -> Topology:
 
     return (
         numbers(40)
-        .keyed("a", remember, after="in", key="id", state="n long", initial={"n": 0}, schema="id long", on_timer=wake)
-        .output("out", after="a")
+        .key_by("id", after="in")
+        .process("a", remember, state="n long", initial={"n": 0}, schema="id long", on_timer=wake)
+        .output("out")
+        .topology
     )
 
 
@@ -181,14 +182,14 @@ def test_letters_of_timers_are_not_served_as_tuples(tmp_path: Path, capsys: pyte
             raise ValueError("seven")
         return [{"id": key}]
 
-    with LocalEngine().run(timed(raise_on_seven), str(tmp_path)) as handle:
+    with LocalEngine().start(timed(raise_on_seven), str(tmp_path)) as handle:
         finish(handle)
         assert sorted(letter["timer"] for letter in handle.dead_letters().to_pylist()) == [False] + 4 * [True]
     assert main(["letters", str(tmp_path), "--retry"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "1 tuples wait for their operators again; 4 letters stay" in said
     assert "4 of them are of timers" in said and "--drain" in said
-    with LocalEngine().run(timed(raise_on_seven), str(tmp_path)) as handle:
+    with LocalEngine().start(timed(raise_on_seven), str(tmp_path)) as handle:
         finish(handle)
         counts = {row["id"]: row["n"] for row in handle.state("a").to_pylist()}
         assert handle.audit().problems == ()
@@ -207,22 +208,22 @@ def test_letters_that_were_drained_are_neither_retried_nor_drained_again(
     assert capsys.readouterr().out.startswith("0 letters are in")
     assert main(["letters", str(base), "--retry"]) == 0
     assert capsys.readouterr().out.startswith("0 tuples wait for their operators again; 0 letters stay")
-    with LocalEngine().run(flow(), str(base)) as handle:
+    with LocalEngine().start(flow(), str(base)) as handle:
         finish(handle)
         assert sum(ids_of(handle).values()) == 180 and handle.audit().problems == ()
 
 
 def test_letters_that_come_after_a_drain_are_retried_alone(tmp_path: Path) -> None:
     base = tmp_path / "base"
-    with LocalEngine().run(numbers(100).map("a", picky, after="in").output("out", after="a"), str(base)) as handle:
+    with LocalEngine().start(numbers(100).map("a", picky, after="in").output("out"), str(base)) as handle:
         finish(handle)
     drain_letters(Store(str(base)), str(tmp_path / "drained.parquet"))
     # A reader that is behind keeps the drained letters where they are.
     acknowledge(Store(str(base)), "dead-letters", "behind", 0)
-    with LocalEngine().run(flow(), str(base)) as handle:
+    with LocalEngine().start(flow(), str(base)) as handle:
         finish(handle)
     assert retry_letters(Store(str(base))) == (10, 0, 0)
-    with LocalEngine().run(flow(lambda row: row), str(base)) as handle:
+    with LocalEngine().start(flow(lambda row: row), str(base)) as handle:
         finish(handle)
         assert sorted(ids_of(handle)) == [n for n in range(200) if n % 10 != 3 or n >= 100]
         assert handle.audit().problems == ()

@@ -12,38 +12,44 @@ from flows import each_once, finish, ids_of, numbers
 from elastream import RunListener, Topology, sources
 from elastream.control import JournalEntry, Policy, Proposal
 from elastream.engine.clock import SteadyClock
+from elastream.engine.driver.lifecycle import RunLife
+from elastream.engine.driver.placement.hosts import HostTable
+from elastream.engine.driver.ports import Tick
+from elastream.engine.driver.status import RunStatus
 from elastream.engine.handle import RunHandle
-from elastream.engine.tick.life import RunLife
-from elastream.engine.tick.ports import Tick
-from elastream.engine.tick.roster import Roster, Seats
 from elastream.errors import RunFailed, SettingError
 from elastream.fleet.levels import Level
 from elastream.testing import LocalEngine
 from elastream.workload import constant
 
 
-class ComesAndGoes(Seats):
-    """A host beside which another comes whenever somebody looks at it, as if the tick's thread were just then at work."""
+class OfTheDriver(HostTable):
+    """A table of the driver: another thread that reads it may meet it half changed."""
 
-    roster: Roster
+    def __iter__(self) -> Any:
+        raise AssertionError("read by another thread")
 
-    def __getattribute__(self, name: str) -> Any:
-        if name == "machine":
-            hosts = object.__getattribute__(self, "roster").hosts
-            hosts[len(hosts) + 100] = Seats(len(hosts) + 100, "new")
-        return super().__getattribute__(name)
+    __len__ = __getitem__ = __iter__  # type: ignore[assignment]
 
 
-def test_an_observation_may_be_made_while_hosts_come_and_go(tmp_path: Path) -> None:
-    with LocalEngine(virtual=True).run(numbers(100).output("out", after="in"), str(tmp_path)) as handle:
+def test_whoever_watches_reads_the_published_status_and_nothing_of_the_driver(tmp_path: Path) -> None:
+    with LocalEngine(virtual=True).start(numbers(100).output("out", after="in"), str(tmp_path)) as handle:
         finish(handle)
-        roster = handle._run.planner.roster
-        strange = ComesAndGoes(50, "h50")
-        strange.roster = roster
-        roster.hosts[50] = strange
-        before = len(roster.hosts)
-        assert 50 in [host.host for host in handle.observe(1e9).hosts]
-        assert len(roster.hosts) == before + 1
+        object.__setattr__(handle._run.driver.tables, "hosts", OfTheDriver())
+        assert [host.host for host in handle.observe(1e9).hosts] == [0, 1]
+        assert handle.totals("out").received == 100 and handle.status.in_flight == 0
+        assert handle.overdue() == [] and handle.fleet and "over" in handle._repr_html_()
+
+
+def test_a_status_never_changes_after_it_was_published(tmp_path: Path) -> None:
+    seen: list[tuple[RunStatus, str]] = []
+    flow = numbers(4000, seconds=2.0)
+    flow.map("a", lambda row: row, after="in", replicas=(1, 4)).output("out")
+    with LocalEngine(virtual=True).start(flow, str(tmp_path)) as handle:
+        handle.subscribe(lambda tick: seen.append((handle.status, repr(handle.status))))
+        finish(handle)
+    assert len({status.entry for status, _ in seen}) > 20
+    assert all(repr(status) == then for status, then in seen)
 
 
 @contextmanager
@@ -53,11 +59,11 @@ def ticking(life: RunLife) -> Iterator[list[BaseException]]:
     stop = threading.Event()
 
     def ticks() -> None:
-        life.enter()
+        life.enter(lambda request: None)
         life.begun()
         try:
             while not stop.wait(0.001):
-                life.take()
+                life.take(lambda request: None)
         except BaseException as error:
             ended.append(error)
         life.over(ended[0] if ended else None)
@@ -85,7 +91,7 @@ def test_an_error_of_what_is_asked_goes_to_the_asker_and_the_run_goes_on() -> No
 def test_an_error_of_what_nobody_waits_for_is_logged_and_the_run_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     life = RunLife(SteadyClock(), lambda: None)
     with ticking(life) as ended:
-        life.call(lambda: 1 / 0)
+        life.post(lambda: 1 / 0)
         assert life.ask(lambda: 7) == 7
         assert ended == [] and "the stream goes on" in caplog.text
 
@@ -114,9 +120,9 @@ def test_the_ticks_own_thread_asks_itself() -> None:
 def test_a_level_that_cannot_be_set_is_told_to_whoever_asked_and_the_stream_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with LocalEngine().run(numbers(500, seconds=1).output("out", after="in"), str(tmp_path)) as handle:
+    with LocalEngine().start(numbers(500, seconds=1).output("out", after="in"), str(tmp_path)) as handle:
         assert handle.await_begin(60)
-        monkeypatch.setattr(handle._run.turns.fleet, "set", lambda level, count: raising(OSError("no room")))
+        monkeypatch.setattr(handle._run.driver.fleet, "set", lambda level, count: raising(OSError("no room")))
         with pytest.raises(OSError, match="no room"):
             handle.set_level("host", 3)
         finish(handle)
@@ -149,10 +155,10 @@ class Waits(Policy):
 
 
 def test_listeners_hear_everything_from_the_first_tick_on(tmp_path: Path) -> None:
-    flow = Topology("t").source("in", sources.replay(constant(100, 10))).output("out", after="in")
+    flow = Topology("t").source("in", sources.replay(constant(100, 10))).output("out")
     log, ticks = Log(), list[Tick]()
     how: dict[str, Any] = {"policy": Waits(), "td_s": 1.0, "benchmark_s": 0.0}
-    with LocalEngine(virtual=True).run(flow, str(tmp_path), listeners=[log, ticks.append], **how) as handle:
+    with LocalEngine(virtual=True).start(flow, str(tmp_path), listeners=[log, ticks.append], **how) as handle:
         finish(handle)
         entered = handle.audit().entered
     assert log.active == [True]
@@ -166,10 +172,10 @@ def test_a_listener_that_cannot_start_ends_the_start_and_lets_go_of_the_base(tmp
         def on_start(self, handle: RunHandle) -> None:
             raise SettingError("no recorder")
 
-    flow = numbers(100).output("out", after="in").build()
+    flow = numbers(100).output("out", after="in").topology.build()
     with pytest.raises(SettingError, match="no recorder"):
-        LocalEngine(virtual=True).run(flow, str(tmp_path), listeners=[Broken()])
-    with LocalEngine(virtual=True).run(flow, str(tmp_path)) as handle:
+        LocalEngine(virtual=True).start(flow, str(tmp_path), listeners=[Broken()])
+    with LocalEngine(virtual=True).start(flow, str(tmp_path)) as handle:
         finish(handle)
         assert ids_of(handle) == each_once(100)
 
@@ -180,8 +186,8 @@ def test_a_listener_may_ask_for_something_before_the_tick_is_there(tmp_path: Pat
             handle.set_level("host", 3)
             handle.discard("a")
 
-    flow = numbers(100).map("a", lambda row: row, after="in").output("out", after="a").build()
-    with LocalEngine(virtual=True).run(flow, str(tmp_path), listeners=[Asks()]) as handle:
+    flow = numbers(100).map("a", lambda row: row, after="in").output("out").topology.build()
+    with LocalEngine(virtual=True).start(flow, str(tmp_path), listeners=[Asks()]) as handle:
         finish(handle)
         assert ids_of(handle) == each_once(100)
         assert [state.planned for state in handle.fleet if state.level is Level.HOST] == [3]

@@ -8,22 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elastream import Settings, Topology, groupings, rules, sources
+from elastream import QueueSettings, Settings, Topology, WorkSettings, groupings, rules, sources
 from elastream.connectors.query.task import EdgeRouting, EdgeWork, read_routing, read_work, to_text
-from elastream.control import ReplicaObservation
 from elastream.engine import messages
-from elastream.engine.clock import VirtualClock
-from elastream.engine.messages import LaneReceipt, LaneRows, LaneWork, Receipt, Receipts, Routing, Works
-from elastream.engine.tick.entry_maker import EntryMaker
-from elastream.engine.tick.estimates import Estimates
-from elastream.engine.tick.lane_loads import LaneLoads
-from elastream.engine.tick.merge import TickResult
-from elastream.engine.tick.planner import Planner
-from elastream.engine.tick.roster import Roster, Seats
-from elastream.engine.tick.run_base import RunBase
-from elastream.engine.tick.works import NextWorks
+from elastream.engine.driver.commit.entries import EntryBuilder
+from elastream.engine.driver.commit.estimates import Estimates
+from elastream.engine.driver.commit.housekeeping import Housekeeping
+from elastream.engine.driver.commit.merge import TickResult
+from elastream.engine.driver.dispatch.lane_loads import LaneLoads
+from elastream.engine.driver.dispatch.works import Dispatch, Moment
+from elastream.engine.driver.placement.hosts import HostRecord
+from elastream.engine.driver.tables import make_tables
+from elastream.engine.messages import BuryTuples, LaneReceipt, LaneRows, Receipt, Receipts, Routing, ServeWork, Works
 from elastream.lanes import Appended, Entry, LaneId, LedgerState, SchemaId, Slice, Store
-from elastream.testing import observation, operator, source
+from elastream.testing.driver_bench import DriverBench
 from elastream.topology import Graph
 from elastream.workload import constant
 
@@ -31,7 +29,8 @@ WALL_S = 1000.0
 
 
 def graph(grouping: groupings.Grouping = groupings.shuffle, waits: bool = False) -> Graph:
-    flow = Topology("plan").source("in", sources.replay(constant(1000, 60)))
+    flow = Topology("plan")
+    flow.source("in", sources.replay(constant(1000, 60)))
     flow.map("a", lambda row: row, after="in", replicas=(1, 8), start=2, waits=waits)
     flow.map("b", lambda row: row, after="a", grouping=grouping, replicas=(1, 8), start=4)
     flow.sink("end", lambda batch, delivery: None, after="b", replicas=2)
@@ -54,26 +53,21 @@ def state_with(**queued: dict[int, int]) -> LedgerState:
 
 def planner_for(
     state: LedgerState, service_s: dict[str, float], limits: Settings | None = None, hosts: int = 2, **how: Any
-) -> Planner:
-    made = graph(**how)
-    estimates = Estimates({name: (seconds, 1.0) for name, seconds in service_s.items()})
-    planner = Planner(made, limits or Settings(), state, estimates, LaneLoads(made, state, Estimates(), 1.0, None))
-    for host in range(hosts):
-        planner.came(Seats(host, f"h{host}"))
-    planner.replays.begin(WALL_S)
-    planner.begin(0.0)
+) -> DriverBench:
+    planner = DriverBench(graph(**how), state, settings=limits, service_s=service_s, hosts=hosts)
+    planner.begin(WALL_S)
     return planner
 
 
-def taken(planned: NextWorks) -> dict[tuple[str, int], int]:
-    works = [work for works in planned.works.values() for work in works if isinstance(work, LaneWork)]
+def taken(planned: Dispatch) -> dict[tuple[str, int], int]:
+    works = [work for works in planned.works.values() for work in works if isinstance(work, ServeWork)]
     return {
         (work.operator, rows.lane): sum(piece.rows for piece in rows.slices) for work in works for rows in work.lanes
     }
 
 
 def test_a_lane_gets_what_its_operator_serves_in_the_budget() -> None:
-    planner = planner_for(state_with(a={0: 10_000, 1: 900}), {"a": 0.0001}, Settings(budget_s=0.2))
+    planner = planner_for(state_with(a={0: 10_000, 1: 900}), {"a": 0.0001}, Settings(works=WorkSettings(budget_s=0.2)))
     assert taken(planner.plan(0.0, WALL_S)) == {("a", 0): 2000, ("a", 1): 900}
 
 
@@ -81,7 +75,7 @@ def test_an_operator_never_timed_is_tried_with_a_few_tuples_the_first_of_them_al
     planned = planner_for(state_with(a={0: 10_000}), {}).plan(0.0, WALL_S)
     assert taken(planned) == {("a", 0): rules.FIRST_TRY}
     [work] = next(iter(planned.works.values()))
-    assert isinstance(work, LaneWork) and work.chunk == 1
+    assert isinstance(work, ServeWork) and work.chunk == 1
 
 
 def test_a_tuple_slower_than_the_budget_is_still_served() -> None:
@@ -98,7 +92,7 @@ def test_a_lane_has_at_most_one_work_under_way_and_a_quiet_one_waits_for_its_pac
     planner = planner_for(state, {"a": 0.00001})
     assert taken(planner.plan(0.0, WALL_S)) == {("a", 0): 100}
     state.apply(Entry(1, WALL_S, appended=[appended("a", 0, 5, 10)]))
-    planner.filled([LaneId("a", 0)], 0.001)
+    planner.dispatch.schedule.filled([LaneId("a", 0)], 0.001)
     assert not planner.plan(0.001, WALL_S).works, "a work of this lane is under way"
     [work] = planner.under_way
     state.apply(Entry(2, WALL_S, consumed=[("a", 0, 100)]))
@@ -122,13 +116,13 @@ def test_quiet_lanes_of_one_operator_in_one_host_share_a_work_and_busy_ones_do_n
     planned = planner_for(
         state_with(a={0: 100, 1: 100}, b=dict.fromkeys(range(4), 10)), {"a": 0.001, "b": 0.00001}, hosts=1
     ).plan(0.0, WALL_S)
-    works = [work for works in planned.works.values() for work in works if isinstance(work, LaneWork)]
+    works = [work for works in planned.works.values() for work in works if isinstance(work, ServeWork)]
     shares = sorted((work.operator, len(work.lanes)) for work in works)
     # Two computing works is what a host has at most; the lanes of b wait together for their turn.
     assert shares == [("a", 1), ("a", 1)]
     quiet = planner_for(state_with(b=dict.fromkeys(range(4), 10)), {"b": 0.00001}, hosts=1).plan(0.0, WALL_S)
     [[work]] = quiet.works.values()
-    assert isinstance(work, LaneWork) and len(work.lanes) == 4
+    assert isinstance(work, ServeWork) and len(work.lanes) == 4
 
 
 def test_operators_that_wait_get_a_seat_per_lane_and_those_that_compute_two_works_per_host() -> None:
@@ -143,11 +137,11 @@ def test_operators_that_wait_get_a_seat_per_lane_and_those_that_compute_two_work
 
 def test_the_engine_finds_out_by_itself_who_waits_and_who_computes() -> None:
     planner = planner_for(state_with(), {}, waits=True)
-    assert not planner.computes("a") and planner.computes("b")
+    assert not planner.tables.estimates.computes("a") and planner.tables.estimates.computes("b")
     for _ in range(10):
-        planner._estimates.learn(Receipt(1, [LaneReceipt("a", 0, processed=10, busy_s=0.1, cpu_s=0.099)]))
-        planner._estimates.learn(Receipt(1, [LaneReceipt("b", 0, processed=10, busy_s=0.1, cpu_s=0.001)]))
-    assert planner.computes("a") and not planner.computes("b")
+        planner.tables.estimates.learn(Receipt(1, [LaneReceipt("a", 0, processed=10, busy_s=0.1, cpu_s=0.099)]))
+        planner.tables.estimates.learn(Receipt(1, [LaneReceipt("b", 0, processed=10, busy_s=0.1, cpu_s=0.001)]))
+    assert planner.tables.estimates.computes("a") and not planner.tables.estimates.computes("b")
 
 
 @settings(deadline=None)
@@ -158,7 +152,7 @@ def test_the_engine_finds_out_by_itself_who_waits_and_who_computes() -> None:
 def test_senders_never_take_more_than_full_lanes_have_room_for(queued: dict[int, int], kind: str) -> None:
     grouping = groupings.shuffle if kind == "shuffle" else groupings.fields("id")
     state = state_with(a={0: 1000, 1: 1000}, b=queued)
-    planner = planner_for(state, {"a": 1e-6, "b": 1e-6}, Settings(q_size=50), grouping=grouping)
+    planner = planner_for(state, {"a": 1e-6, "b": 1e-6}, Settings(queues=QueueSettings(q_size=50)), grouping=grouping)
     taken_of_a = sum(rows for (name, _), rows in taken(planner.plan(0.0, WALL_S)).items() if name == "a")
     free = max(0, 50 - max(queued.values()))
     assert taken_of_a <= (free * 4 if kind == "shuffle" else free)
@@ -166,18 +160,17 @@ def test_senders_never_take_more_than_full_lanes_have_room_for(queued: dict[int,
 
 
 def test_a_tuple_of_which_more_come_than_a_lane_may_hold_still_passes() -> None:
-    flow = Topology("plan").source("in", sources.replay(constant(1000, 60)))
+    flow = Topology("plan")
+    flow.source("in", sources.replay(constant(1000, 60)))
     flow.flat_map("a", lambda row: [row] * 100, after="in", replicas=2)
-    flow.map("b", lambda row: row, after="a", replicas=1).output("out", after="b")
+    flow.map("b", lambda row: row, after="a", replicas=1).output("out")
     made, state = flow.build(), LedgerState()
     replay = {"in": {"origin_s": WALL_S, "next": 60_000, "open": []}}
     pieces = [appended("a", 0, 10), appended("a", 1, 10, 10)]
     state.apply(Entry(0, WALL_S, appended=pieces, sizes={"a": 2, "b": 1, "out": 1}, sources=replay))
-    estimates = Estimates({"a": (0.01, 100.0)})
-    planner = Planner(made, Settings(q_size=50), state, estimates, LaneLoads(made, state, Estimates(), 1.0, None))
-    planner.came(Seats(0, "h0"))
-    planner.replays.begin(WALL_S)
-    planner.begin(0.0)
+    state.estimates["a"] = (0.01, 100.0)
+    planner = DriverBench(made, state, settings=Settings(queues=QueueSettings(q_size=50)), hosts=1)
+    planner.begin(WALL_S)
     # One at a time, and only while nobody else sends.
     assert taken(planner.plan(0.0, WALL_S)) == {("a", 0): 1}
 
@@ -188,14 +181,15 @@ def test_what_a_sink_is_given_is_said_before_and_given_again_as_it_was() -> None
     planned = planner.plan(0.0, WALL_S)
     [given_rows] = planned.given
     assert (given_rows.operator, given_rows.lane, given_rows.rows) == ("end", 0, 5)
-    lost = planner.lost(next(iter(planned.works)), 0.1)
-    assert [work.lanes for work in lost] == [{LaneId("end", 0): 5}]
+    assert [work.lanes for work in planner.under_way.values()] == [{LaneId("end", 0): 5}]
+    planner.lost(next(iter(planned.works)), 0.1)
+    assert not planner.under_way
     state.apply(Entry(1, WALL_S, appended=[appended("end", 0, 100, 10)]))
     again = planner.plan(1.0, WALL_S + 1)
     # The same rows, and nothing new to write down.
     assert taken(again) == {("end", 0): 5} and not again.given
     [[work]] = again.works.values()
-    assert isinstance(work, LaneWork) and work.planned_s == WALL_S and work.budget_s == 0.0
+    assert isinstance(work, ServeWork) and work.planned_s == WALL_S and work.budget_s == 0.0
 
 
 def test_a_work_that_ended_its_host_is_tried_alone_in_parts_and_its_tuple_is_buried() -> None:
@@ -205,12 +199,13 @@ def test_a_work_that_ended_its_host_is_tried_alone_in_parts_and_its_tuple_is_bur
     for turn in range(20):
         planned = planner.plan(turn * 1.0, WALL_S)
         [(host, [work])] = planned.works.items()
-        assert isinstance(work, LaneWork)
-        tried.append((sum(piece.rows for piece in work.lanes[0].slices), bool(work.bury)))
-        if work.bury:
+        assert isinstance(work, ServeWork | BuryTuples)
+        rows = work.lane if isinstance(work, BuryTuples) else work.lanes[0]
+        tried.append((sum(piece.rows for piece in rows.slices), isinstance(work, BuryTuples)))
+        if isinstance(work, BuryTuples):
             break
         planner.lost(host, turn + 0.5)
-        planner.came(Seats(host, f"h{turn}-again"))
+        planner.join(host)
     assert tried == [(5, False), (5, False), (1, False), (1, False), (1, False), (1, True)]
 
 
@@ -219,10 +214,10 @@ def test_an_innocent_work_that_shared_a_host_with_a_guilty_one_is_cleared_by_its
     planner = planner_for(state, {"a": 0.01}, hosts=1)
     planner.plan(0.0, WALL_S)
     planner.lost(0, 0.1)
-    planner.came(Seats(0, "again"))
+    planner.join(0)
     first = planner.plan(1.0, WALL_S)
     # Both are suspected, and each has the host for itself.
-    assert len(taken(first)) == 1 and planner.roster.hosts[0].alone
+    assert len(taken(first)) == 1 and planner.tables.hosts[0].isolated
     [work] = planner.under_way
     state.apply(Entry(1, WALL_S, consumed=[("a", planner.under_way[work].lanes.popitem()[0].lane, 5)]))
     planner.done(work, 1.1)
@@ -233,7 +228,7 @@ def test_sources_make_what_is_due_and_lost_tuples_are_made_again() -> None:
     state = LedgerState()
     state.apply(Entry(0, WALL_S, sizes={"a": 2, "b": 4, "end": 2}))
     planner = planner_for(state, {"in": 1e-6})
-    state.apply(Entry(1, WALL_S, sources=planner.replays.begin(WALL_S)))
+    state.apply(Entry(1, WALL_S, sources=planner.tables.replays.begin(WALL_S)))
     planned = planner.plan(0.0, WALL_S + 0.5)
     [(host, [work])] = planned.works.items()
     assert isinstance(work, messages.SourceWork) and (work.first, work.stop) == (0, 500)
@@ -244,7 +239,7 @@ def test_sources_make_what_is_due_and_lost_tuples_are_made_again() -> None:
 
 def test_works_and_receipts_survive_their_journey() -> None:
     piece = Slice("s", 0, 1, 2, SchemaId("k"), 0, 3)
-    work = LaneWork(1, "a", [LaneRows(0, 7, [piece])], 1.0, 0.1, 5, True, 3, None, {"b": [1, 2]})
+    work = ServeWork(1, "a", [LaneRows(0, 7, [piece])], 1.0, 0.1, 5, True, 3, None, {"b": [1, 2]})
     assert messages.decode_to_host(messages.encode(Works([work]))) == Works([work])
     receipt = Receipt(1, [LaneReceipt("a", 1, processed=3)], appended=[Appended("b", 0, piece)])
     assert messages.decode_to_driver(messages.encode(Receipts([receipt], ["s"]))) == Receipts([receipt], ["s"])
@@ -264,12 +259,20 @@ def test_estimates_follow_the_newest_tuples_and_many_say_more_than_few() -> None
     assert estimates.service_s["a"] == pytest.approx(0.02, rel=1e-3)
 
 
+def served(loads: LaneLoads, rows: dict[int, int]) -> None:
+    """In an interval of a second, lanes of b served so many rows of 2 ms."""
+    loads.step(0.0)
+    loads.add(
+        TickResult(receipts=[LaneReceipt("b", n, processed=count, busy_s=count * 0.002) for n, count in rows.items()])
+    )
+    loads.step(1.0)
+
+
 def test_what_waits_decides_which_replica_is_least_loaded() -> None:
     made = graph(groupings.least_loaded)
     state = state_with(b={0: 100, 2: 50})
-    loads = LaneLoads(made, state, Estimates(), 1.0, None)
-    b, end = operator("b", {"a": 10}, service_ms=2), operator("end", {"b": 1})
-    loads.learn(observation(source("in", 10), operator("a", {"in": 10}), b, end))
+    loads = make_tables(made, Settings(), state, 1.0).loads
+    served(loads, {0: 10})
     [load] = loads.for_sender("a", Counter({"b": 1}))
     assert (load.grouping, load.target) == ("least_loaded", "b")
     assert [round(value, 6) for value in load.load] == [0.2, 0.0, 0.1, 0.0]
@@ -279,41 +282,41 @@ def test_what_waits_decides_which_replica_is_least_loaded() -> None:
 
 def test_load_balancing_counts_the_last_interval_and_what_was_sent_since() -> None:
     state = state_with()
-    loads = LaneLoads(graph(groupings.load_balancing), state, Estimates(), 1.0, None)
-    lanes = (ReplicaObservation(0, True, 0, 300, 0, 0.6), ReplicaObservation(1, True, 0, 900, 0, 1.8))
-    b, end = operator("b", {"a": 10}, service_ms=2, lanes=lanes), operator("end", {"b": 1})
-    loads.learn(observation(source("in", 10), operator("a", {"in": 10}), b, end))
+    loads = make_tables(graph(groupings.load_balancing), Settings(), state, 1.0).loads
+    served(loads, {0: 300, 1: 900})
     [load] = loads.for_sender("a", Counter())
     assert [round(value, 6) for value in load.load] == [0.6, 1.0, 0.0, 0.0]
     assert load.cost == 0.002
+    loads.add(TickResult(sent={LaneId("b", 2): Counter(a=50)}))
+    [load] = loads.for_sender("a", Counter())
+    assert [round(value, 6) for value in load.load] == [0.6, 1.0, 0.1, 0.0]
 
 
 def test_lanes_are_spread_over_executors_and_few_move_when_a_host_comes_or_goes() -> None:
-    roster = Roster()
-    for host, executor in enumerate(["x", "x", "y", "y"]):
-        roster.came(Seats(host, f"h{host}", executor=executor))
     lanes = [LaneId("a", number) for number in range(8)]
-    roster.spread(lanes)
-    first_two = [roster.hosts[roster.home(lane) or 0].executor for lane in lanes[:2]]
+    planner = DriverBench(graph(), state_with(a=dict.fromkeys(range(8), 1)), hosts=0)
+    hosts, home = planner.tables.hosts, planner.tables.homes.home
+    for host, executor in enumerate(["x", "x", "y", "y"]):
+        hosts.join(HostRecord(host, f"h{host}", executor=executor))
+    planner.tables.homes.spread(lanes)
+    first_two = [hosts[home(lane) or 0].executor for lane in lanes[:2]]
     assert sorted(first_two) == ["x", "y"]
-    assert sorted(Counter(roster.home(lane) for lane in lanes).values()) == [2, 2, 2, 2]
+    assert sorted(Counter(map(home, lanes)).values()) == [2, 2, 2, 2]
 
-    before = {lane: roster.home(lane) for lane in lanes}
-    roster.went(2)
-    roster.spread(lanes)
-    moved = [lane for lane in lanes if roster.home(lane) != before[lane]]
+    before = {lane: home(lane) for lane in lanes}
+    planner.lost(2, 0.0)
+    moved = [lane for lane in lanes if home(lane) != before[lane]]
     assert moved == [lane for lane in lanes if before[lane] == 2]
 
-    roster.came(Seats(2, "again", executor="z"))
-    before = {lane: roster.home(lane) for lane in lanes}
-    roster.spread(lanes)
-    assert sorted(Counter(roster.home(lane) for lane in lanes).values()) == [2, 2, 2, 2]
-    assert sum(roster.home(lane) != before[lane] for lane in lanes) == 2
+    before = {lane: home(lane) for lane in lanes}
+    planner.join(2, "z")
+    assert sorted(Counter(map(home, lanes)).values()) == [2, 2, 2, 2]
+    assert sum(home(lane) != before[lane] for lane in lanes) == 2
 
 
 def test_what_the_tasks_of_the_edges_are_told_is_the_same_behind_its_way_as_text() -> None:
     rows = LaneRows(2, 40, [Slice("s", 0, 1, 2, SchemaId("k"), 0, 3, b"\x05\x04\x00\x00")])
-    work = EdgeWork(7, LaneWork(0, "a", [rows], 1.5, 0.0, 10, False, 0), {SchemaId("k"): "text"})
+    work = EdgeWork(7, ServeWork(0, "a", [rows], 1.5, 0.0, 10, False, 0), {SchemaId("k"): "text"})
     assert read_work(to_text(work)) == work
     routing = EdgeRouting(7, 1.5, Routing({"a": 3}, {"a": [0, 1, 2]}), 4)
     assert read_routing(to_text(routing)) == routing
@@ -321,10 +324,10 @@ def test_what_the_tasks_of_the_edges_are_told_is_the_same_behind_its_way_as_text
 
 def test_a_suspected_lane_that_has_no_room_behind_it_keeps_no_host_from_making_room() -> None:
     state = state_with(a={0: 5}, b={0: 5, 1: 5, 2: 5, 3: 5})
-    planner = planner_for(state, {"a": 0.001, "b": 0.001}, Settings(q_size=5), hosts=1)
-    planner.suspects.host_died(LaneId("a", 0), 0, 1, alone=False, whole=False)
+    planner = planner_for(state, {"a": 0.001, "b": 0.001}, Settings(queues=QueueSettings(q_size=5)), hosts=1)
+    planner.tables.works.suspects.host_died(LaneId("a", 0), 0, 1, alone=False, whole=False)
     # The only host was kept free for it when there still was room.
-    planner.roster.hosts[0].alone = True
+    planner.tables.hosts[0].isolated = True
     served = [taken(planner.plan(at, WALL_S)) for at in (1.0, 2.0)]
     assert ("b", 0) in {**served[0], **served[1]}
 
@@ -332,13 +335,14 @@ def test_a_suspected_lane_that_has_no_room_behind_it_keeps_no_host_from_making_r
 def test_tuples_that_are_discarded_are_not_suspected_any_more(tmp_path: Path) -> None:
     state = state_with(a={0: 5}, b={0: 5})
     planner = planner_for(state, {"a": 0.001, "b": 0.001}, hosts=1)
-    planner.suspects.host_died(LaneId("a", 0), 0, 5, alone=False, whole=False)
+    planner.tables.works.suspects.host_died(LaneId("a", 0), 0, 5, alone=False, whole=False)
     # The only host is kept free for what is dropped now.
-    planner.roster.hosts[0].alone = True
-    planner.hold(["a"])
-    base, clock = RunBase(Store(str(tmp_path)), VirtualClock()), VirtualClock()
-    base.state = state
-    entry = EntryMaker(Settings(), base, Estimates(), planner, clock, ()).make(TickResult(), [], [], {}, 10.0)
+    planner.tables.hosts[0].isolated = True
+    planner.tables.works.discard(["a"])
+    tables, store = planner.tables, Store(str(tmp_path))
+    housekeeping = Housekeeping(store, Settings(), (), inline=True)
+    entries = EntryBuilder(state, tables.estimates, tables.works, tables.replays, housekeeping)
+    entry = entries.done(TickResult(), [], [], {}, Moment(10.0, WALL_S, running=True, budget_s=0.05))
     assert entry is not None and entry.consumed == [("a", 0, 5)]
     state.apply(entry)
-    assert not planner.suspects and taken(planner.plan(11.0, WALL_S)) == {("b", 0): 5}
+    assert not planner.tables.works.suspects and taken(planner.plan(11.0, WALL_S)) == {("b", 0): 5}

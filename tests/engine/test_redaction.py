@@ -20,5 +20,5 @@ def test_secrets_in_options_are_not_shown() -> None:
 
 
 def test_an_error_of_spark_is_shown_without_the_secrets_of_sources() -> None:
-    flow = Topology("x").source("in", sources.kafka("h:1", "t", options=SECRETS)).output("out", after="in")
+    flow = Topology("x").source("in", sources.kafka("h:1", "t", options=SECRETS)).output("out").topology
     assert redacted(flow.build(), "no login with hun ter2") == "no login with ***"

@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from elastream import Topology, groupings, rules, sources
 from elastream.control import Policy, Proposal
-from elastream.engine.tick.redirector import _Flow
+from elastream.engine.driver.placement.redirector import _Flow
 from elastream.errors import TopologyError
 from elastream.routing import Sender, Snapshot, split
 from elastream.routing.hashing import hash_columns
@@ -153,7 +153,7 @@ def zipf_words(count: int, seconds: float) -> Topology:
         return {"id": numbers, "word": [word_of(int(n)) for n in numbers]}
 
     replay = sources.replay(constant(count / seconds, seconds), "id long, word string", make)
-    return Topology("zipf").source("in", replay)
+    return Topology("zipf").source("in", replay).topology
 
 
 def word_of(number: int) -> str:
@@ -195,7 +195,7 @@ def counted(known: pa.RecordBatch, more: Counter[str]) -> tuple[pa.RecordBatch, 
 @pytest.fixture
 def always_out_of_range(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "LR_MAX", -1.0)
-    monkeypatch.setattr("elastream.engine.tick.redirector.SETTLE_S", 0.2)
+    monkeypatch.setattr("elastream.engine.driver.placement.redirector.SETTLE_S", 0.2)
 
 
 class Watch(Policy):
@@ -211,27 +211,26 @@ class Watch(Policy):
         return Proposal()
 
 
-@pytest.mark.parametrize("kind", ["keyed", "keyed_batch"])
+@pytest.mark.parametrize("mode", ["rows", "arrow"])
 def test_a_split_key_is_counted_exactly_while_groups_move_and_replicas_change(
-    always_out_of_range: None, kind: str
+    always_out_of_range: None, mode: Literal["rows", "arrow"]
 ) -> None:
     count, watch, chance = 12_000, Watch(), random.Random(3)
     words = zipf_words(count, 4.0)
-    flow = getattr(words, kind)(
+    by_word = words.key_by("word", redirect=True, after="in")
+    flow = by_word.process(
         "count",
-        count_words if kind == "keyed" else count_batch,
-        after="in",
-        key="word",
+        count_words if mode == "rows" else count_batch,
+        mode=mode,
         state="n long",
         initial={"n": 0},
         schema="word string, n long",
-        grouping=groupings.redirection("word"),
-        merge=add_part if kind == "keyed" else add_parts,
+        merge=add_part if mode == "rows" else add_parts,
         replicas=(2, 6),
         start=4,
     )
-    flow.output("out", after="count")
-    with LocalEngine(hosts=2).run(flow, policy=watch, td_s=0.2, benchmark_s=0) as handle:
+    flow.output("out")
+    with LocalEngine(hosts=2).start(flow, policy=watch, td_s=0.2, benchmark_s=0) as handle:
         wait_for(lambda: any(one.split for one in watch.redirections))
         for _ in range(6):
             before = handle.totals("count").processed
@@ -252,11 +251,12 @@ def test_a_split_key_is_counted_exactly_while_groups_move_and_replicas_change(
 
 
 def test_tuples_without_keys_are_redirected_and_come_once(always_out_of_range: None) -> None:
-    flow = Topology("even").source("in", sources.replay(constant(1000, 3.0)))
+    flow = Topology("even")
+    flow.source("in", sources.replay(constant(1000, 3.0)))
     flow.map("work", lambda row: row, after="in", grouping=groupings.redirection(), replicas=(4, 4), start=4)
     flow.output("out", after="work")
     watch = Watch()
-    with LocalEngine(hosts=2).run(flow, policy=watch, td_s=0.2, benchmark_s=0) as handle:
+    with LocalEngine(hosts=2).start(flow, policy=watch, td_s=0.2, benchmark_s=0) as handle:
         wait_for(lambda: watch.redirections)
         finish(handle)
         assert ids_of(handle) == each_once(3000)
@@ -267,16 +267,13 @@ def test_tuples_without_keys_are_redirected_and_come_once(always_out_of_range: N
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"merge": add_part}, "merge is for keys that are split by load; add grouping=groupings.redirection"),
-        ({"grouping": groupings.shuffle}, "its key chooses the replica"),
-        (
-            {"merge": add_part, "grouping": groupings.redirection("word"), "on_timer": add_part},
-            "a part of a key has no timers",
-        ),
+        ({"merge": add_part}, "merge is for keys that are split by load; write key_by"),
+        ({"merge": add_part, "redirect": True, "on_timer": add_part}, "a part of a key has no timers"),
     ],
 )
 def test_what_cannot_be_split_is_refused_when_it_is_declared(how: dict[str, Any], words: str) -> None:
     with pytest.raises(TopologyError, match=words):
-        zipf_words(10, 1.0).keyed(
-            "count", count_words, after="in", key="word", state="n long", schema="word string, n long", **how
-        ).output("out", after="count").build()
+        redirect = how.pop("redirect", False)
+        zipf_words(10, 1.0).key_by("word", redirect=redirect, after="in").process(
+            "count", count_words, state="n long", schema="word string, n long", **how
+        ).output("out").topology.build()

@@ -5,71 +5,79 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastream.engine.messages import LaneRows, LaneWork
+from elastream.engine.messages import BuryTimer, BuryTuples, LaneRows, LaneWork, ServeWork, WakeWork
 from elastream.engine.worker.smaller_works import Step, smaller
 from elastream.lanes.segments import SchemaId, Slice
 
 
-def work_of(lanes: list[list[int]], wake: int | None = None) -> LaneWork:
+def work_of(lanes: list[list[int]], *, wakes: bool = True) -> ServeWork:
     """A work of lanes with slices of so many rows."""
     rows = [
         LaneRows(number, 0, [Slice("s", at, 1, 0, SchemaId("x"), 3, count) for at, count in enumerate(counts)], (1, 2))
         for number, counts in enumerate(lanes)
     ]
-    return LaneWork(1, "a", rows, 0.0, 0.05, 10, True, 0, wake=wake)
+    return ServeWork(1, "a", rows, 7.0, 0.05, 10, True, 0, watermark_s=5.0, wakes=wakes)
 
 
-def tuples_of(work: LaneWork) -> int:
-    return sum(piece.rows for rows in work.lanes for piece in rows.slices)
+def tuples_in(*lanes: LaneRows) -> int:
+    return sum(piece.rows for rows in lanes for piece in rows.slices)
+
+
+def part_of(work: LaneWork, step: Step, *, whole: bool = False) -> LaneWork | None:
+    return smaller(work, step, "error", whole=whole)
 
 
 def test_the_lane_that_raised_is_tried_alone_and_no_key_is_woken_beside_its_tuples() -> None:
-    part = smaller(work_of([[5], [4, 3], [9]]), Step(1, wakes=False), "error", whole=False)
-    assert part is not None and [rows.lane for rows in part.lanes] == [1]
-    assert (tuples_of(part), part.wake, part.bury) == (7, 0, "")
+    part = part_of(work_of([[5], [4, 3], [9]]), Step(1, wakes=False))
+    assert isinstance(part, ServeWork) and [rows.lane for rows in part.lanes] == [1]
+    assert (tuples_in(*part.lanes), part.wakes) == (7, False)
 
 
 def test_half_of_the_tuples_are_the_first_ones_of_the_lane() -> None:
-    part = smaller(work_of([[2, 9, 4]]), Step(0, wakes=False), "error", whole=False)
-    assert part is not None
+    part = part_of(work_of([[2, 9, 4]]), Step(0, wakes=False))
+    assert isinstance(part, ServeWork)
     assert [(piece.offset, piece.first, piece.rows) for piece in part.lanes[0].slices] == [(0, 3, 2), (1, 3, 5)]
 
 
 def test_keys_that_raised_are_woken_without_the_tuples_before_them() -> None:
-    part = smaller(work_of([[5], [4]]), Step(0, wakes=True), "error", whole=False)
-    assert part is not None and (tuples_of(part), part.wake, part.bury) == (0, 64, "")
-    assert part.lanes[0].groups == (1, 2)
+    part = part_of(work_of([[5], [4]]), Step(1, wakes=True))
+    assert part == WakeWork(1, "a", 1, (1, 2), 7.0, 5.0, 64, True, 0)
+
+
+def test_the_key_that_raises_alone_is_buried() -> None:
+    part = part_of(WakeWork(1, "a", 1, (1, 2), 7.0, 5.0, 1, True, 0), Step(1, wakes=True))
+    assert part == BuryTimer(1, "a", 1, (1, 2), 7.0, 5.0, "error")
 
 
 def test_the_rows_of_a_sink_are_buried_together() -> None:
-    part = smaller(work_of([[5, 6]]), Step(0, wakes=False), "error", whole=True)
-    assert part is not None and (tuples_of(part), part.bury) == (11, "error")
+    part = part_of(work_of([[5, 6]]), Step(0, wakes=False), whole=True)
+    assert isinstance(part, BuryTuples) and (tuples_in(part.lane), part.error) == (11, "error")
 
 
 def test_nothing_is_left_to_try_when_burying_raised() -> None:
-    part = smaller(work_of([[1]]), Step(0, wakes=False), "error", whole=False)
-    assert part is not None and part.bury == "error"
-    assert smaller(part, Step(0, wakes=False), "error", whole=False) is None
+    part = part_of(work_of([[1]]), Step(0, wakes=False))
+    assert isinstance(part, BuryTuples)
+    assert part_of(part, Step(0, wakes=False)) is None
 
 
 lanes = st.lists(st.lists(st.integers(1, 500), max_size=4), min_size=1, max_size=4)
 
 
-@given(lanes, st.none() | st.integers(0, 70), st.data())
+@given(lanes, st.booleans(), st.data())
 def test_a_work_that_always_raises_ends_with_one_tuple_or_one_key(
-    counts: list[list[int]], wake: int | None, data: Any
+    counts: list[list[int]], wakes: bool, data: Any
 ) -> None:
-    work = work_of(counts, wake)
+    work: LaneWork = work_of(counts, wakes=wakes)
     for _ in range(30):
-        lane = data.draw(st.sampled_from([rows.lane for rows in work.lanes]))
-        step = data.draw(st.none() | st.builds(Step, st.just(lane), st.booleans()))
+        numbers = [rows.lane for rows in work.lanes] if isinstance(work, ServeWork) else [0]
+        step = data.draw(st.none() | st.builds(Step, st.sampled_from(numbers), st.booleans()))
         part = smaller(work, step, "error", whole=False)
         if part is None:
             break
         work = part
     else:
         raise AssertionError("it goes on for ever")
-    if work.bury:
-        assert tuples_of(work) == 1 or (not tuples_of(work) and work.wake == 1)
+    if isinstance(work, BuryTuples):
+        assert tuples_in(work.lane) == 1
     else:
-        assert work.wake == 0
+        assert isinstance(work, BuryTimer) or (isinstance(work, ServeWork) and not work.wakes)

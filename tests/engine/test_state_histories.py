@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flows import finish
+from flows import finish, ledger_of
 from late_hosts import PROMPT, Late, LateHosts
 from word_counts import check_emitted, counted, counting, expected, words
 
-from elastream import Settings, Topology, rules
+from elastream import Settings, StateSettings, Topology, rules
 from elastream.engine.assemble import Plan, assemble
 from elastream.engine.clock import VirtualClock
+from elastream.engine.driver.placement.state_keeper import StateKeeper
+from elastream.engine.driver.placement.state_tasks import SentTask, Task
 from elastream.engine.handle import Run, RunHandle
-from elastream.engine.messages import LaneWork, Receipt, SyncWork, WholeWork, Work
-from elastream.engine.tick.state_keeper import StateKeeper
-from elastream.engine.tick.state_tasks import SentTask, Task
+from elastream.engine.messages import Receipt, ServeWork, SyncWork, WholeWork, Work
 from elastream.fleet.levels import Level
 from elastream.fleet.machines import FixedMachines
 from elastream.lanes import LaneId, Store, cleanup, ledger, segment_files
@@ -38,7 +38,7 @@ def start(flow: Topology, base: Path, hosts: LateHosts, count: int, ring_s: floa
     handle = assemble(
         flow.build(),
         Store(str(base)),
-        Plan(settings=Settings(ring_s=ring_s)),
+        Plan(settings=Settings(state=StateSettings(ring_s=ring_s))),
         hosts,
         hosts.start,
         RunHandle,
@@ -59,7 +59,7 @@ def play(base: Path, seed: int, late: Late) -> None:
         if chance.random() < 0.04:
             handle.scale("count", chance.randint(1, 6))
         if chance.random() < 0.02:
-            run.turns.fleet.set(Level.HOST, chance.randint(1, 4))
+            run.driver.fleet.set(Level.HOST, chance.randint(1, 4))
 
     with RunHandle(run) as handle:
         hosts.on_poll = change
@@ -68,7 +68,7 @@ def play(base: Path, seed: int, late: Late) -> None:
         check_emitted(handle, expected(count, keys))
         audit = handle.audit()
     assert audit.problems == ()
-    assert handle.ledger.logs["count"].wholes, "no group was written whole"
+    assert ledger_of(handle).logs["count"].wholes, "no group was written whole"
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -92,7 +92,7 @@ def is_write(work: Work) -> bool:
 
 def serves(work: Work, lane: LaneId) -> bool:
     return (
-        isinstance(work, LaneWork) and work.operator == lane.operator and any(r.lane == lane.lane for r in work.lanes)
+        isinstance(work, ServeWork) and work.operator == lane.operator and any(r.lane == lane.lane for r in work.lanes)
     )
 
 
@@ -106,7 +106,8 @@ def ask_then_move(base: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...
     monkeypatch.setattr(rules, "PORTION_KEYS", 10_000)
     hosts = LateHosts(VirtualClock(), 0, PROMPT)
     run = start(counting(words(count, keys, 8.0)), base, hosts, 2, ring_s=None)
-    keeper, log, phases = run.planner.keeper, run.base.state.logs, ["serve"]
+    tables = run.driver.tables
+    keeper, log, phases = tables.keeper, run.base.state.logs, ["serve"]
     numbers: list[int] = []
 
     def waits_to_write() -> bool:
@@ -122,8 +123,8 @@ def ask_then_move(base: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...
         elif phase == "busy" and waits_to_write():
             first.scale("count", 1)
             phases.append("copy")
-        elif phase == "copy" and lane in keeper.stopped:
-            giver = run.planner.roster.home(lane)
+        elif phase == "copy" and tables.groups.is_frozen(lane):
+            giver = tables.homes.home(lane)
             hosts.holds = lambda host, work: host == giver and is_write(work)
             phases.append("move")
         elif phase == "move" and lane.lane not in owners:

@@ -6,14 +6,20 @@ from typing import Any
 import pytest
 from late_hosts import LateHosts
 
-from elastream import Topology, sources
+from elastream import Settings, Topology, sources
 from elastream.engine.clock import VirtualClock
+from elastream.engine.driver.commit.estimates import Estimates
+from elastream.engine.driver.dispatch.headroom import Headroom
+from elastream.engine.driver.dispatch.suspects import Suspects
+from elastream.engine.driver.dispatch.works import WorkTable
+from elastream.engine.driver.placement.groups import GroupMove, GroupPhase, GroupTable
+from elastream.engine.driver.placement.homes import LaneHomes
+from elastream.engine.driver.placement.hosts import HostId, HostRecord, HostTable
+from elastream.engine.driver.placement.moves import GroupMoves
+from elastream.engine.driver.placement.retirement import Retirement
+from elastream.engine.driver.placement.state_keeper import StateKeeper
+from elastream.engine.driver.placement.state_tasks import SentTask, StateTask, Task
 from elastream.engine.messages import Problem, Receipt
-from elastream.engine.tick.retirement import Retirement
-from elastream.engine.tick.roster import HostId, Roster, Seats
-from elastream.engine.tick.state_keeper import StateKeeper
-from elastream.engine.tick.state_tasks import SentTask, StateTask, Task
-from elastream.engine.tick.transfers import Transfers
 from elastream.lanes import Entry, LaneId, LedgerState
 from elastream.lanes.entries import GroupWhole, StateChange
 from elastream.lanes.runs import packed
@@ -29,17 +35,31 @@ def count(key: Any, rows: Any, state: Any) -> None: ...
 
 
 def keeper(ttl_s: float | None = None) -> StateKeeper:
-    flow = Topology("kept").source("in", sources.replay(constant(1, 1)))
-    flow.keyed("count", count, after="in", key="id", state="n long", replicas=(1, 4), ttl_s=ttl_s)
-    state, roster = LedgerState(), Roster()
+    source = Topology("kept").source("in", sources.replay(constant(1, 1)))
+    counted = source.key_by("id").process("count", count, state="n long", replicas=(1, 4), ttl_s=ttl_s)
+    graph, state, hosts = counted.output("out").topology.build(), LedgerState(), HostTable()
     state.owners["count"], state.sizes["count"] = [0] * 128, 1
     state.logs["count"] = StateLog()
     state.logs["count"].add(Slice("file", 0, 0, 0, SchemaId("x"), 0, 2, packed([(1, 1), (2, 1)])))
+    groups = GroupTable(graph, state)
+    homes = LaneHomes(hosts, groups)
     for host in (0, 1):
-        roster.came(Seats(host, HOSTS[host].incarnation))
-    roster.settlers = frozenset({"count"})
-    roster.move(LANE, 1)
-    return StateKeeper(flow.output("out", after="count").build(), state, roster, 1.0)
+        hosts.join(HostRecord(host, HOSTS[host].incarnation))
+    homes.move(LANE, 1)
+    return StateKeeper(graph, state, hosts, homes, groups, 1.0)
+
+
+def primary(kept: StateKeeper, group: int = 1) -> HostId | None:
+    return kept._groups.primary("count", group)
+
+
+def moved(kept: StateKeeper, groups: tuple[int, ...], host: HostId) -> None:
+    """These groups have been handed over to a host."""
+    kept._groups.hand_over(GroupMove("count", groups, LANE, LANE, HOSTS[1 - host.number], host))
+
+
+def copies(kept: StateKeeper) -> list[int]:
+    return sorted(host.number for host in kept._groups.copies_of(LANE))
 
 
 def copy(*groups: int) -> StateTask:
@@ -81,7 +101,7 @@ def test_a_copy_for_a_host_that_has_taken_the_group_over_is_not_made_any_more() 
     kept.ask(load(1))
     loading = send(kept, load(1))
     kept.done(loading, Receipt(1))
-    assert kept.live_host("count", 1) == HOSTS[1]
+    assert primary(kept) == HOSTS[1]
     assert list(kept.tasks()) == []
     assert kept.ask(copy(1)), "and nobody waits for it"
 
@@ -95,7 +115,7 @@ GONE, DAMAGED = (
 def loaded(host: int = 1) -> StateKeeper:
     """Groups 1 and 2 are live in this host, where their lane lives."""
     kept = keeper()
-    kept._roster.move(LANE, host)
+    kept._homes.move(LANE, host)
     task = StateTask(Task.LOAD, "count", (1, 2), HOSTS[host], LANE)
     kept.ask(task)
     kept.done(send(kept, task), Receipt(1))
@@ -124,8 +144,8 @@ def written(task: StateTask) -> Receipt:
 
 
 def move_lane(kept: StateKeeper) -> None:
-    kept.moved("count", (1, 2), HOSTS[0])
-    kept._roster.move(LANE, 0)
+    moved(kept, (1, 2), HOSTS[0])
+    kept._homes.move(LANE, 0)
 
 
 def give_groups(kept: StateKeeper) -> None:
@@ -135,10 +155,12 @@ def give_groups(kept: StateKeeper) -> None:
 
 def host_dies(kept: StateKeeper) -> None:
     """And another process has its number and the lane, all in one poll."""
-    kept._roster.went(1)
-    kept.host_went(1)
-    kept._roster.came(Seats(1, "another incarnation"))
-    kept._roster.move(LANE, 1)
+    kept._homes.host_lost(1)
+    kept._hosts.lose(1)
+    kept.host_lost(1)
+    kept._groups.host_lost(1)
+    kept._hosts.join(HostRecord(1, "another incarnation"))
+    kept._homes.move(LANE, 1)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +185,7 @@ def test_a_task_that_was_overtaken_is_neither_sent_nor_does_its_receipt_count(
     # The same after it was sent.
     kept = loaded()
     kept.ask(task)
-    sent, live = send(kept, task), kept.live_host("count", 1)
+    sent, live = send(kept, task), primary(kept)
     happens(kept)
     told = written(task) if task.kind is Task.WHOLE else Receipt(1)
     receipt, unused = kept.check(sent, told)
@@ -176,10 +198,10 @@ def test_a_task_that_was_overtaken_is_neither_sent_nor_does_its_receipt_count(
         give_groups: live,
         host_dies: None,
     }
-    assert kept.live_host("count", 1) == hosts[happens]
+    assert primary(kept) == hosts[happens]
 
 
-@pytest.mark.parametrize("happens", [host_dies, give_groups, lambda kept: kept._roster.move(LANE, 0)])
+@pytest.mark.parametrize("happens", [host_dies, give_groups, lambda kept: kept._homes.move(LANE, 0)])
 def test_what_was_loaded_for_a_lane_that_is_elsewhere_by_now_makes_nothing_live(
     happens: Callable[[StateKeeper], None],
 ) -> None:
@@ -192,8 +214,8 @@ def test_what_was_loaded_for_a_lane_that_is_elsewhere_by_now_makes_nothing_live(
     sent = send(kept, load(1, 2))
     happens(kept)
     kept.done(sent, kept.check(sent, Receipt(1))[0])
-    assert kept.live_host("count", 1) is None
-    assert kept.copy_host(LANE) is None, "nor is it a copy"
+    assert primary(kept) is None
+    assert copies(kept) == [], "nor is it a copy"
 
 
 def test_a_snapshot_is_as_of_the_number_at_which_it_was_sent() -> None:
@@ -220,8 +242,8 @@ def test_a_lane_waits_while_its_host_learns_one_of_its_groups() -> None:
     kept = loaded(0)
     kept.ask(copy(1))
     copying = send(kept, copy(1))
-    kept.moved("count", (1, 2), HOSTS[1])
-    kept._roster.move(LANE, 1)
+    moved(kept, (1, 2), HOSTS[1])
+    kept._homes.move(LANE, 1)
     assert not kept.prepare(LANE), "the copy would undo what the lane's works change"
     kept.done(copying, kept.check(copying, Receipt(1))[0])
     assert kept.prepare(LANE)
@@ -252,7 +274,7 @@ def test_a_segment_that_cannot_be_read_is_damage_only_while_the_ledger_names_it(
     receipt, _ = kept.check(sent, Receipt(1, problem=problem))
     assert receipt.problem is None and sent.refused
     kept.done(sent, receipt)
-    assert kept.copy_host(LANE) is None and kept.ask(copy(1)), "it can be asked for again"
+    assert copies(kept) == [] and kept.ask(copy(1)), "it can be asked for again"
 
 
 @pytest.mark.parametrize("ttl_s", [None, 60.0])
@@ -271,7 +293,7 @@ def test_a_copy_from_before_keys_were_forgotten_is_no_copy(ttl_s: float | None, 
     kept._state.apply(Entry(0, 0.0, wholes=checked["whole"].wholes))
     for name in (first, "whole" if first == "copy" else "copy"):
         kept.done(sent[name][0], checked[name])
-    assert kept.copy_host(LANE) == (0 if ttl_s is None else None)
+    assert copies(kept) == ([0] if ttl_s is None else [])
 
 
 def test_another_problem_of_a_task_stops_the_run_whatever_it_read() -> None:
@@ -284,29 +306,55 @@ def test_another_problem_of_a_task_stops_the_run_whatever_it_read() -> None:
 
 def test_a_transfer_ends_when_one_of_its_tasks_was_overtaken_and_its_lane_goes_on() -> None:
     kept = loaded()
-    transfers = Transfers(kept, lambda lane: True)
-    transfers.begin((1,), LANE, LANE, HOSTS[1], HOSTS[0])
-    assert transfers.advance(0.0) == []
+    groups, moves = kept._groups, moves_of(kept)
+    moves.begin_groups((1,), LANE, LANE, HOSTS[1], HOSTS[0])
+    assert moves.advance(0.0) == [] and groups("count", 1).phase is GroupPhase.COPYING
     (copying,) = kept.tasks()
     kept.done(send(kept, copying), Receipt(1))
-    transfers.done(SentTask(copying, 1))
-    transfers.advance(0.0)
-    assert LANE in kept.stopped
+    moves.done(SentTask(copying, 1))
+    moves.advance(0.0)
+    assert groups("count", 1).phase is GroupPhase.COMPARING and groups.is_frozen(LANE)
     measuring = next(task for task in kept.tasks() if task.kind is Task.MEASURE)
     sent = send(kept, measuring)
-    kept.moved("count", (1,), HOSTS[0])
+    moved(kept, (1,), HOSTS[0])
     kept.done(sent, kept.check(sent, Receipt(1))[0])
-    transfers.done(sent)
-    assert transfers.advance(0.0) == [] and not transfers.gives(LANE)
-    assert LANE not in kept.stopped
+    moves.done(sent)
+    assert moves.advance(0.0) == [] and not groups.gives(LANE)
+    assert groups("count", 1).phase is GroupPhase.SETTLED and not groups.is_frozen(LANE)
+
+
+def test_a_phase_that_does_not_follow_is_refused() -> None:
+    kept = loaded()
+    moves_of(kept).begin_groups((1,), LANE, LANE, HOSTS[1], HOSTS[0])
+    (move,) = kept._groups.moves
+    with pytest.raises(AssertionError, match="copying -> comparing"):
+        kept._groups.enter(move, GroupPhase.COMPARING)
+    with pytest.raises(AssertionError, match="moves already"):
+        kept._groups.begin(GroupMove("count", (1,), LANE, LANE, HOSTS[1], HOSTS[0]))
+
+
+def test_a_host_that_is_lost_ends_the_moves_from_and_to_it_and_its_groups_must_be_restored() -> None:
+    kept = loaded()
+    moves_of(kept).begin_groups((1,), LANE, LANE, HOSTS[1], HOSTS[0])
+    kept._groups.host_lost(0)
+    assert not kept._groups.moves and primary(kept) == HOSTS[1]
+    kept._groups.host_lost(1)
+    assert primary(kept) is None
 
 
 def test_a_process_that_gets_the_number_of_a_host_on_its_way_out_goes_too() -> None:
     kept = loaded()
-    roster, hosts = kept._roster, LateHosts(VirtualClock(), 0)
-    retirement = Retirement(roster, kept, Transfers(kept, lambda lane: True), hosts)
+    hosts = kept._hosts
+    retirement = Retirement(hosts, kept._homes, kept._groups, LateHosts(VirtualClock(), 0))
     retirement.begin(1)
     host_dies(kept)
-    assert not roster.hosts[1].leaving
+    assert not hosts[1].leaving
     retirement.step(0.1)
-    assert roster.hosts[1].leaving and list(roster.staying()) == [0]
+    assert hosts[1].leaving and [record.host for record in hosts.staying()] == [0]
+
+
+def moves_of(kept: StateKeeper) -> GroupMoves:
+    """Moves of lanes that have no work under way."""
+    idle = Topology("idle").source("in", sources.replay(constant(1, 1))).output("out")
+    headroom = Headroom(idle.topology.build(), Settings(), kept._state, Estimates())
+    return GroupMoves(kept._groups, kept, WorkTable(kept._state, kept._hosts, headroom, Suspects()))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elastream.engine.tick.suspects import Suspects
+from elastream.engine.driver.dispatch.suspects import Suspects
 from elastream.lanes import LaneId
 
 LANE = LaneId("work", 0)

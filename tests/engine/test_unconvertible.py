@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 from flows import finish
 
-from elastream import Settings, Topology, groupings, sources
+from elastream import ErrorSettings, Settings, Topology, groupings, sources
 from elastream.engine.letters import read_letters
 from elastream.engine.messages import Receipt, decode_receipt, encode, problem_of
 from elastream.errors import Damaged, OperatorFailed
 from elastream.lanes import Store, audit
 from elastream.testing import LocalEngine
-from elastream.topology import parse_schema
+from elastream.topology import App, KeyedStream, parse_schema
 from elastream.workload import constant
 
 Row = dict[str, Any]
@@ -42,7 +42,7 @@ def dated() -> Topology:
         words = [f"w{number % 3}" for number in numbers.tolist()]
         return pa.RecordBatch.from_arrays([pa.array(numbers), pa.array(words), days, times], schema=columns)
 
-    return Topology("test").source("in", sources.replay(constant(200, 0.5), columns, make))
+    return Topology("test").source("in", sources.replay(constant(200, 0.5), columns, make)).topology
 
 
 def same_row(row: Row) -> Row:
@@ -88,7 +88,12 @@ def no_parts(key: str, part: Any, state: Any) -> Iterator[Row]:
     return iter(())
 
 
-KEYED: dict[str, Any] = {"key": "word", "state": "n long", "initial": {"n": 0}, "schema": "id long", "replicas": 2}
+KEYED: dict[str, Any] = {"state": "n long", "initial": {"n": 0}, "schema": "id long", "replicas": 2}
+
+
+def by_word(flow: Topology) -> KeyedStream:
+    return flow.key_by("word", after="in")
+
 
 KINDS: dict[str, Any] = {
     "map": lambda flow: flow.map("a", same_row, after="in"),
@@ -96,22 +101,20 @@ KINDS: dict[str, Any] = {
     "filter": lambda flow: flow.filter("a", true, after="in"),
     "batch": lambda flow: flow.batch("a", reads_rows, after="in", schema="id long"),
     "pandas": lambda flow: flow.pandas("a", same_frame, after="in", schema="id long"),
-    "keyed": lambda flow: flow.keyed("a", count_rows, after="in", **KEYED),
-    "keyed_batch": lambda flow: flow.keyed_batch("a", count_batch, after="in", **KEYED),
-    "keyed_pandas": lambda flow: flow.keyed_pandas("a", count_frame, after="in", **KEYED),
-    "keyed with merge": lambda flow: flow.keyed(
-        "a", count_rows, after="in", grouping=groupings.redirection("word"), merge=no_parts, **KEYED
+    "keyed": lambda flow: by_word(flow).process("a", count_rows, **KEYED),
+    "keyed_batch": lambda flow: by_word(flow).process("a", count_batch, mode="arrow", **KEYED),
+    "keyed_pandas": lambda flow: by_word(flow).process("a", count_frame, mode="pandas", **KEYED),
+    "keyed with merge": lambda flow: flow.key_by("word", redirect=True, after="in").process(
+        "a", count_rows, merge=no_parts, **KEYED
     ),
     "chained to a source": lambda flow: flow.map("a", same_row, after="in", chain=True),
-    "chained": lambda flow: flow.batch("first", lambda batch: batch, after="in").map(
-        "a", same_row, after="first", chain=True
-    ),
+    "chained": lambda flow: flow.batch("first", lambda batch: batch, after="in").map("a", same_row, chain=True),
 }
 
 
-def run(flow: Topology, base: Path, **settings: Any) -> tuple[pa.Table, list[Row], Any]:
+def run(flow: App, base: Path) -> tuple[pa.Table, list[Row], Any]:
     """What came out, the dead letters, and the counts of operator `a`."""
-    with LocalEngine(virtual=True).run(flow, str(base), settings=Settings(**settings)) as handle:
+    with LocalEngine(virtual=True).start(flow, str(base)) as handle:
         finish(handle)
         assert handle.audit().problems == ()
         return handle.output("out"), handle.dead_letters().to_pylist(), handle.totals("a")
@@ -119,7 +122,7 @@ def run(flow: Topology, base: Path, **settings: Any) -> tuple[pa.Table, list[Row
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_date_that_python_cannot_hold_is_one_dead_letter(kind: str, tmp_path: Path) -> None:
-    flow = KINDS[kind](dated()).output("out", after="a")
+    flow = KINDS[kind](dated()).output("out")
     out, letters, _ = run(flow, tmp_path)
     times = 2 if kind == "flat_map" else 1
     assert Counter(out.column("id").to_pylist()) == {n: times for n in range(100) if n != BAD}
@@ -130,17 +133,19 @@ def test_one_date_that_python_cannot_hold_is_one_dead_letter(kind: str, tmp_path
 
 @pytest.mark.parametrize("kind", ["map", "keyed", "pandas"])
 def test_such_a_tuple_stops_a_run_that_shall_stop_on_errors(kind: str, tmp_path: Path) -> None:
-    flow = KINDS[kind](dated()).output("out", after="a")
+    flow = KINDS[kind](dated()).output("out")
     with (
         pytest.raises(OperatorFailed, match=FAR),
-        LocalEngine(virtual=True).run(flow, str(tmp_path), settings=Settings(on_error="stop")) as handle,
+        LocalEngine(virtual=True).start(
+            flow, str(tmp_path), settings=Settings(errors=ErrorSettings(on_error="stop"))
+        ) as handle,
     ):
         finish(handle)
 
 
 def test_the_state_of_keys_counts_the_other_tuples_once(tmp_path: Path) -> None:
-    flow = dated().keyed("a", count_rows, after="in", **KEYED).output("out", after="a")
-    with LocalEngine(virtual=True).run(flow, str(tmp_path)) as handle:
+    flow = by_word(dated()).process("a", count_rows, **KEYED).output("out")
+    with LocalEngine(virtual=True).start(flow, str(tmp_path)) as handle:
         finish(handle)
         states = {row["word"]: row["n"] for row in handle.state("a").to_pylist()}
     assert states == dict(Counter(f"w{n % 3}" for n in range(100) if n != BAD))
@@ -149,7 +154,7 @@ def test_the_state_of_keys_counts_the_other_tuples_once(tmp_path: Path) -> None:
 def test_a_window_sets_aside_a_tuple_whose_key_it_cannot_hold(tmp_path: Path) -> None:
     flow = dated()
     flow.batch("clip", clip_times, after="in")
-    flow.window("a", after="clip", key="day", time="at", every_s=10.0, aggregate={"n": "count()"}, replicas=2)
+    flow.key_by("day", after="clip").window("a", time="at", every_s=10.0, aggregate={"n": "count()"}, replicas=2)
     out, letters, _ = run(flow.output("out", after="a"), tmp_path)
     assert sum(out.column("n").to_pylist()) == 99
     assert [letter["operator"] for letter in letters] == ["a"] and FAR in letters[0]["row"]
@@ -164,7 +169,7 @@ def clip_times(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def test_a_sink_that_fails_on_such_rows_gets_them_into_the_dead_letters(tmp_path: Path) -> None:
     flow = dated().sink("a", lambda batch, delivery: batch.to_pylist(), after="in")
-    with LocalEngine(virtual=True).run(flow, str(tmp_path)) as handle:
+    with LocalEngine(virtual=True).start(flow, str(tmp_path)) as handle:
         finish(handle)
         letters = handle.dead_letters().to_pylist()
         assert handle.audit().problems == ()
@@ -178,8 +183,8 @@ def test_a_chain_before_a_sink_delivers_the_other_rows_in_one_delivery(tmp_path:
     def keep(batch: pa.RecordBatch, delivery: Any) -> None:
         given.append((delivery.id, batch.column("id").to_pylist()))
 
-    flow = dated().map("a", same_row, after="in").sink("keep", keep, after="a", chain=True)
-    with LocalEngine(virtual=True).run(flow, str(tmp_path)) as handle:
+    flow = dated().map("a", same_row, after="in").sink("keep", keep, chain=True)
+    with LocalEngine(virtual=True).start(flow, str(tmp_path)) as handle:
         finish(handle)
         assert [letter["operator"] for letter in handle.dead_letters().to_pylist()] == ["a"]
     assert sorted(number for _, ids in given for number in ids) == [n for n in range(100) if n != BAD]
@@ -192,8 +197,8 @@ def test_a_keyed_function_that_raises_before_a_sink_gives_it_one_delivery(tmp_pa
     def keep(batch: pa.RecordBatch, delivery: Any) -> None:
         given.append((delivery.id, batch.column("id").to_pylist()))
 
-    flow = dated().keyed_batch("a", count_batch, after="in", **KEYED).sink("keep", keep, after="a", chain=True)
-    with LocalEngine(virtual=True).run(flow, str(tmp_path)) as handle:
+    flow = by_word(dated()).process("a", count_batch, mode="arrow", **KEYED).sink("keep", keep, chain=True)
+    with LocalEngine(virtual=True).start(flow, str(tmp_path)) as handle:
         finish(handle)
     assert sorted(number for _, ids in given for number in ids) == [n for n in range(100) if n != BAD]
     assert len({name for name, _ in given}) == len(given)
@@ -210,7 +215,8 @@ def nested(numbers: Any) -> pa.RecordBatch:
 
 
 def test_a_source_sets_aside_a_tuple_that_cannot_be_routed(tmp_path: Path) -> None:
-    flow = Topology("test").source("in", sources.replay(constant(200, 0.5), NESTED, nested))
+    flow = Topology("test")
+    flow.source("in", sources.replay(constant(200, 0.5), NESTED, nested))
     flow.batch("a", reads_ids, after="in", schema="id long", replicas=2, grouping=groupings.fields("key"))
     out, letters, _ = run(flow.output("out", after="a"), tmp_path)
     assert Counter(out.column("id").to_pylist()) == {n: 1 for n in range(100) if n != BAD}
@@ -228,7 +234,8 @@ def test_an_operator_whose_result_cannot_be_routed_has_its_tuple_set_aside(tmp_p
     def nest(batch: pa.RecordBatch) -> pa.RecordBatch:
         return nested(np.asarray(batch.column("id")))
 
-    flow = Topology("test").source("in", sources.replay(constant(200, 0.5)))
+    flow = Topology("test")
+    flow.source("in", sources.replay(constant(200, 0.5)))
     flow.batch("a", nest, after="in", schema=NESTED, replicas=2)
     flow.batch("b", reads_ids, after="a", schema="id long", replicas=2, grouping=groupings.fields("key"))
     out, letters, _ = run(flow.output("out", after="b"), tmp_path)
@@ -245,8 +252,9 @@ def test_a_timer_whose_result_cannot_be_routed_is_set_aside_while_tuples_flow(tm
     def wake(key: int, at_s: float, state: Any) -> Iterator[Row]:
         yield {"id": key, "key": {"day": FAR_DAY if key == BAD else 1}}
 
-    flow = Topology("test").source("in", sources.replay(constant(200, 0.5)))
-    flow.keyed("a", count, after="in", key="id", state="n long", schema=NESTED, on_timer=wake, replicas=2)
+    flow = Topology("test")
+    flow.source("in", sources.replay(constant(200, 0.5)))
+    flow.key_by("id", after="in").process("a", count, state="n long", schema=NESTED, on_timer=wake, replicas=2)
     flow.batch("b", reads_ids, after="a", schema="id long", replicas=2, grouping=groupings.fields("key"))
     out, letters, _ = run(flow.output("out", after="b"), tmp_path)
     assert Counter(out.column("id").to_pylist()) == {n: 1 for n in range(100) if n != BAD}
@@ -259,8 +267,9 @@ def test_a_source_sets_aside_the_number_of_a_tuple_that_it_cannot_make(tmp_path:
             raise LookupError("seventeen")
         return {"id": numbers}
 
-    flow = Topology("test").source("in", sources.replay(constant(200, 0.5), parse_schema("id long"), make))
-    out, letters, _ = run(flow.map("a", same_row, after="in").output("out", after="a"), tmp_path)
+    flow = Topology("test")
+    flow.source("in", sources.replay(constant(200, 0.5), parse_schema("id long"), make))
+    out, letters, _ = run(flow.map("a", same_row, after="in").output("out"), tmp_path)
     assert Counter(out.column("id").to_pylist()) == {n: 1 for n in range(100) if n != BAD}
     assert [(letter["operator"], letter["row"]) for letter in letters] == [("in", f'{{"number": {BAD}}}')]
     assert "seventeen" in letters[0]["error"]
@@ -270,11 +279,12 @@ def test_a_source_that_makes_no_tuple_stops_the_run_with_its_error(tmp_path: Pat
     def make(numbers: Any) -> dict[str, Any]:
         raise LookupError("never")
 
-    flow = Topology("test").source("in", sources.replay(constant(200, 0.5), parse_schema("id long"), make))
-    flow.map("a", same_row, after="in").output("out", after="a")
+    flow = Topology("test")
+    flow.source("in", sources.replay(constant(200, 0.5), parse_schema("id long"), make))
+    flow.map("a", same_row, after="in").output("out")
     with (
         pytest.raises(OperatorFailed, match=r"source 'in'.*never"),
-        LocalEngine(virtual=True).run(flow, str(tmp_path)) as handle,
+        LocalEngine(virtual=True).start(flow, str(tmp_path)) as handle,
     ):
         finish(handle)
 
@@ -287,8 +297,9 @@ def test_text_that_is_not_utf_8_is_a_dead_letter_with_its_bytes(tmp_path: Path) 
         )
 
     columns = parse_schema("id long, text string")
-    flow = Topology("test").source("in", sources.replay(constant(200, 0.5), columns, make))
-    out, letters, _ = run(flow.map("a", same_row, after="in").output("out", after="a"), tmp_path)
+    flow = Topology("test")
+    flow.source("in", sources.replay(constant(200, 0.5), columns, make))
+    out, letters, _ = run(flow.map("a", same_row, after="in").output("out"), tmp_path)
     assert out.num_rows == 99 and [letter["operator"] for letter in letters] == ["a"]
     assert "//4=" in letters[0]["row"]
 
@@ -299,8 +310,8 @@ def test_an_operator_that_closes_standard_output_is_served_to_the_end(tmp_path: 
             sys.stdout.close()
         return row
 
-    flow = Topology("test").source("in", sources.replay(constant(200, 0.5))).map("a", close, after="in")
-    with LocalEngine(processes=True).run(flow.output("out", after="a"), str(tmp_path)) as handle:
+    flow = Topology("test").source("in", sources.replay(constant(200, 0.5))).map("a", close).topology
+    with LocalEngine(processes=True).start(flow.output("out", after="a"), str(tmp_path)) as handle:
         finish(handle, 20.0)
         assert handle.output("out").num_rows == 100
 
@@ -314,16 +325,16 @@ def test_damaged_and_missing_segments_still_end_the_run(tmp_path: Path) -> None:
     """Rows that cannot be read are damage, and nobody's dead letters."""
     for name, damage, said in (("changed", overwrite, "checksum"), ("gone", Path.unlink, "it is gone")):
         base = tmp_path / name
-        flow = dated().map("a", same_row, after="in").output("out", after="a")
+        flow = dated().map("a", same_row, after="in").output("out")
         # It stops at the first tuple that fails, so tuples wait.
         with (
             pytest.raises(OperatorFailed),
-            LocalEngine().run(flow, str(base), settings=Settings(on_error="stop")) as handle,
+            LocalEngine().start(flow, str(base), settings=Settings(errors=ErrorSettings(on_error="stop"))) as handle,
         ):
             finish(handle)
         for segment in (base / "segments").glob("*[0-9].arrow"):
             damage(segment)
-        with pytest.raises(Damaged, match=said), LocalEngine().run(flow, str(base)) as handle:
+        with pytest.raises(Damaged, match=said), LocalEngine().start(flow, str(base)) as handle:
             finish(handle)
         assert read_letters(Store(str(base))).num_rows == 0
 

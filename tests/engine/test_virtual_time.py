@@ -8,10 +8,10 @@ from flows import each_once, files_by_delivery, finish, ids_in
 
 from elastream import Settings, Topology, groupings, sources
 from elastream.engine.clock import VirtualClock
+from elastream.engine.driver.ports import Tick
 from elastream.engine.hosts.inline_hosts import InlineHosts
 from elastream.engine.hosts.link import HostCame, HostWent
 from elastream.engine.messages import TimeWork, Works
-from elastream.engine.tick.ports import Tick
 from elastream.engine.worker.program import Program
 from elastream.testing import LocalEngine
 from elastream.workload import constant, steps
@@ -21,15 +21,17 @@ HOUR_S = 3600.0
 
 def hourly(folder: Path) -> Topology:
     folder.mkdir()
-    flow = Topology("hour").source("in", sources.replay(steps([1, 4, 1], HOUR_S)))
+    flow = Topology("hour")
+    flow.source("in", sources.replay(steps([1, 4, 1], HOUR_S)))
     flow.map("a", lambda row: row, after="in", replicas=(1, 4))
     flow.flat_map("b", lambda row: [row] * (row["id"] % 2), after="a", grouping=groupings.fields("id"), replicas=2)
-    return flow.sink("end", files_by_delivery(folder), after="b")
+    flow.sink("end", files_by_delivery(folder), after="b")
+    return flow
 
 
 def played(folder: Path) -> tuple[list[tuple[float, float]], Counter[int]]:
     ticks: list[Tick] = []
-    with LocalEngine(virtual=True).run(hourly(folder / "sink"), str(folder / "base")) as handle:
+    with LocalEngine(virtual=True).start(hourly(folder / "sink"), str(folder / "base")) as handle:
         handle.subscribe(ticks.append)
         handle.scale("a", 3)
         finish(handle)
@@ -47,10 +49,11 @@ def test_an_hour_passes_in_seconds_and_every_tuple_arrives(tmp_path: Path) -> No
 
 
 def test_a_policy_sizes_in_virtual_time(tmp_path: Path) -> None:
-    flow = Topology("sized").source("in", sources.replay(constant(50, 60)))
-    flow.map("a", lambda row: row, after="in", replicas=(1, 8)).output("out", after="a")
+    flow = Topology("sized")
+    flow.source("in", sources.replay(constant(50, 60)))
+    flow.map("a", lambda row: row, after="in", replicas=(1, 8)).output("out")
     decided: list[Any] = []
-    with LocalEngine(virtual=True).run(flow, str(tmp_path), policy="psps", td_s=5.0, benchmark_s=0) as handle:
+    with LocalEngine(virtual=True).start(flow, str(tmp_path), policy="psps", td_s=5.0, benchmark_s=0) as handle:
         handle.on_decision(decided.append)
         finish(handle)
         assert Counter(handle.output("out").column("id").to_pylist()) == each_once(3000)
@@ -59,7 +62,7 @@ def test_a_policy_sizes_in_virtual_time(tmp_path: Path) -> None:
 
 def test_a_host_that_ends_before_it_did_its_works_only_goes(tmp_path: Path) -> None:
     """Retirement may end a host in the very turn in which it was given works."""
-    graph = Topology("t").source("in", sources.replay(constant(10, 1))).output("out", after="in").build()
+    graph = Topology("t").source("in", sources.replay(constant(10, 1))).output("out").topology.build()
     hosts = InlineHosts(VirtualClock())
     hosts.start(Program(graph, Settings(), str(tmp_path), "id", {}, appends=True))
     hosts.keep(0)

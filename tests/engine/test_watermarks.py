@@ -11,7 +11,7 @@ from routes import PATIENT
 from water import IDLE_S, LATENESS_S, MADE_AT, Happening, Stream, replay, window
 
 from elastream import Topology
-from elastream.engine.tick.watermarks import Watermarks
+from elastream.engine.driver.event_time.watermarks import Watermarks
 from elastream.errors import TopologyError
 from elastream.lanes import LaneId
 from elastream.topology import Graph, OperatorName
@@ -23,31 +23,38 @@ def same(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
+def with_two_sources(name: str, *schema: str) -> Topology:
+    flow = Topology(name)
+    flow.source("a", replay(*schema))
+    flow.source("b", replay(*schema))
+    return flow
+
+
 def through_a_map() -> Graph:
-    flow = Topology("one").source("a", replay()).map("m", same, after="a", replicas=2)
+    flow = Topology("one").source("a", replay()).map("m", same, replicas=2).topology
     return window(flow, "m")
 
 
 def two_sources() -> Graph:
-    return window(Topology("two").source("a", replay()).source("b", replay()), "a", "b")
+    return window(with_two_sources("two"), "a", "b")
 
 
 def filtered() -> Graph:
-    flow = Topology("filtered").source("a", replay()).source("b", replay())
+    flow = with_two_sources("filtered")
     flow.filter("f", bool, after="b", replicas=2)
     return window(flow, "a", "f")
 
 
 def parsed() -> Graph:
     """The time column is made behind two sources, by an operator that comes after another one."""
-    flow = Topology("parsed").source("a", replay("key long")).source("b", replay("key long"))
+    flow = with_two_sources("parsed", "key long")
     flow.map("m", same, after=["a", "b"], replicas=2)
     flow.map("parse", same, after="m", schema=MADE_AT, replicas=2)
     return window(flow, "parse")
 
 
 def mixed() -> Graph:
-    flow = Topology("mixed").source("a", replay()).source("b", replay())
+    flow = with_two_sources("mixed")
     flow.map("m", same, after=["a", "b"], replicas=2)
     flow.filter("f", bool, after="m", replicas=2)
     return window(flow, "f", "b")
@@ -333,13 +340,14 @@ def test_nothing_is_late_that_came_within_the_lateness_of_its_source(name: str, 
 
 
 def test_a_graph_without_event_times_has_no_watermarks() -> None:
-    graph = Topology("none").source("a", replay()).output("out", after="a").build()
+    graph = Topology("none").source("a", replay()).output("out").topology.build()
     assert not Watermarks(graph, Stream(two_sources()).state, (), lambda _: 0.0, lambda *_: False)
 
 
 @pytest.mark.parametrize("idle_s", [-1.0, math.nan])
 def test_an_idle_time_that_cannot_be_is_refused(idle_s: float) -> None:
-    flow = Topology("idle").source("a", replay())
-    flow.window("w", after="a", key="key", time="at", every_s=60.0, idle_s=idle_s, aggregate={"n": "count()"})
+    flow = Topology("idle")
+    flow.source("a", replay())
+    flow.key_by("key", after="a").window("w", time="at", every_s=60.0, idle_s=idle_s, aggregate={"n": "count()"})
     with pytest.raises(TopologyError, match="idle_s must be 0 or more, and needs event_time"):
-        flow.output("out", after="w").build()
+        flow.output("out", after="w").topology.build()

@@ -14,7 +14,7 @@ from elastream import Topology, groupings, sources
 from elastream.engine.clock import VirtualClock
 from elastream.engine.hosts.inline_hosts import InlineHosts
 from elastream.engine.hosts.link import Event
-from elastream.engine.messages import LaneWork, Work
+from elastream.engine.messages import ServeWork, Work
 from elastream.testing import LocalEngine, local_engine
 from elastream.workload import Arrivals, constant
 
@@ -47,7 +47,7 @@ class SlowReplica(InlineHosts):
         return events
 
     def _ready(self, work: Work, now: float) -> float:
-        if not isinstance(work, LaneWork) or work.operator != "slow" or work.lanes[0].lane != 1:
+        if not isinstance(work, ServeWork) or work.operator != "slow" or work.lanes[0].lane != 1:
             return now
         return self._ready_s.setdefault(work.id, now + SLOW_S)
 
@@ -66,8 +66,9 @@ def events(count: int, seconds: float, behind_s: float = 0.0, *, parsed: bool = 
 
 def per_second(flow: Topology, *after: str, **how: Any) -> Topology:
     options: dict[str, Any] = {"lateness_s": 0.5, "replicas": (1, 4), "start": 2, "aggregate": {"n": "count()"}}
-    flow.window("second", after=list(after), key="key", time="at", every_s=1.0, **(options | how))
-    return flow.output("out", after="second")
+    flow.key_by("key", after=list(after)).window("second", time="at", every_s=1.0, **(options | how))
+    flow.output("out", after="second")
+    return flow
 
 
 def counted(handle: Any) -> Counter[tuple[int, int]]:
@@ -94,43 +95,48 @@ def parse(row: dict[str, Any]) -> dict[str, Any]:
 
 def test_rows_of_a_replica_that_is_behind_are_not_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_engine, "InlineHosts", SlowReplica)
-    flow = Topology("slow").source("in", events(800, 8.0))
+    flow = Topology("slow")
+    flow.source("in", events(800, 8.0))
     flow.map("slow", same, after="in", replicas=2, grouping=groupings.fields("key"))
-    with LocalEngine(virtual=True).run(per_second(flow, "slow"), str(tmp_path)) as handle:
+    with LocalEngine(virtual=True).start(per_second(flow, "slow"), str(tmp_path)) as handle:
         finish(handle)
         assert handle.totals("second").late == 0 and counted(handle) == expected(800, 8.0, 0.0)
 
 
 def test_rows_of_a_source_that_is_an_hour_behind_are_not_late(tmp_path: Path) -> None:
-    flow = Topology("two").source("a", events(800, 8.0)).source("b", events(800, 8.0, 3600.0))
-    with LocalEngine(virtual=True).run(per_second(flow, "a", "b"), str(tmp_path)) as handle:
+    flow = Topology("two")
+    flow.source("a", events(800, 8.0))
+    flow.source("b", events(800, 8.0, 3600.0))
+    with LocalEngine(virtual=True).start(per_second(flow, "a", "b"), str(tmp_path)) as handle:
         finish(handle)
         assert handle.totals("second").late == 0 and counted(handle) == expected(800, 8.0, 0.0, 3600.0)
 
 
 @pytest.mark.parametrize("chain", [True, False])
 def test_rows_are_not_late_whose_time_is_made_by_an_operator_behind_both_sources(chain: bool, tmp_path: Path) -> None:
-    flow = Topology("made").source("a", events(800, 8.0, parsed=False))
+    flow = Topology("made")
+    flow.source("a", events(800, 8.0, parsed=False))
     flow.source("b", events(800, 8.0, 3600.0, parsed=False))
     flow.map("both", same, after=["a", "b"], replicas=2)
     options: dict[str, Any] = {"chain": True} if chain else {"replicas": 2}
     flow.map("parse", parse, after="both", schema="key long, at timestamp", **options)
-    with LocalEngine(virtual=True).run(per_second(flow, "parse"), str(tmp_path)) as handle:
+    with LocalEngine(virtual=True).start(per_second(flow, "parse"), str(tmp_path)) as handle:
         finish(handle)
         assert handle.totals("second").late == 0 and counted(handle) == expected(800, 8.0, 0.0, 3600.0)
 
 
 def test_windows_behind_a_map_of_windows_get_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_engine, "InlineHosts", SlowReplica)
-    flow = Topology("windows").source("in", events(800, 8.0))
-    flow.window("first", after="in", key="key", time="at", every_s=0.5, aggregate={"m": "count()"}, replicas=2)
+    flow = Topology("windows")
+    flow.source("in", events(800, 8.0))
+    flow.key_by("key", after="in").window("first", time="at", every_s=0.5, aggregate={"m": "count()"}, replicas=2)
 
     def rename(row: dict[str, Any]) -> dict[str, Any]:
         return {"key": row["key"], "at": row["window_start"], "m": row["m"]}
 
     flow.map("slow", rename, after="first", schema="key long, at timestamp, m long", replicas=2)
     per_second(flow, "slow", aggregate={"n": "sum(m)"}, lateness_s=0.0)
-    with LocalEngine(virtual=True).run(flow, str(tmp_path)) as handle:
+    with LocalEngine(virtual=True).start(flow, str(tmp_path)) as handle:
         finish(handle)
         assert handle.totals("second").late == 0 and counted(handle) == expected(800, 8.0, 0.0)
 
@@ -141,12 +147,14 @@ def test_nothing_is_late_through_rescales_and_restarts_of_the_driver(
     monkeypatch.setattr(local_engine, "InlineHosts", SlowReplica)
 
     def flow() -> Topology:
-        two = Topology("two").source("a", events(900, 9.0)).source("b", events(900, 9.0, 3600.0))
+        two = Topology("two")
+        two.source("a", events(900, 9.0))
+        two.source("b", events(900, 9.0, 3600.0))
         two.map("slow", same, after="a", replicas=(1, 3), start=2, grouping=groupings.fields("key"))
         return per_second(two, "slow", "b")
 
     for stop_at in (300, 900, 10**9):
-        with LocalEngine(virtual=True).run(flow(), str(tmp_path)) as handle:
+        with LocalEngine(virtual=True).start(flow(), str(tmp_path)) as handle:
             size = 1
             while not handle.await_end(0.002) and handle.totals("second").processed < stop_at:
                 size = size % 4 + 1
@@ -166,10 +174,12 @@ def test_a_source_that_is_silent_holds_back_windows_for_idle_s_only(tmp_path: Pa
             return {"id": numbers, "key": numbers % KEYS, "at": at}
 
         pauses = sources.replay(PAUSES, "id long, key long, at timestamp", make)
-        two = Topology("silent").source("a", events(900, 9.0)).source("b", pauses)
+        two = Topology("silent")
+        two.source("a", events(900, 9.0))
+        two.source("b", pauses)
         return per_second(two, "a", "b", idle_s=idle_s)
 
     for idle_s, late in ((2.0, 10), (100.0, 0)):
-        with LocalEngine(virtual=True).run(flow(idle_s), str(tmp_path / str(idle_s))) as handle:
+        with LocalEngine(virtual=True).start(flow(idle_s), str(tmp_path / str(idle_s))) as handle:
             finish(handle)
             assert handle.totals("second").late == late

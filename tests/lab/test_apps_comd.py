@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flows import finish
+from flows import finish, replay_of
 from pyspark import cloudpickle
 from stored import results_of
 
@@ -139,7 +139,7 @@ def test_a_lattice_that_cannot_be_simulated_is_refused(cells: Any, tmp_path: Pat
 def test_both_analyses_are_those_of_a_direct_computation_while_replicas_change(tmp_path: Path) -> None:
     iterations = 250
     app = comd.topology(constant(iterations * PARTS, 1.0), lattice=5, database=str(tmp_path / "x.sqlite"))
-    with LocalEngine().run(app, str(tmp_path / "base")) as handle:
+    with LocalEngine().start(app, str(tmp_path / "base")) as handle:
         for size in (3, 1, 4, 2):
             for name in ("histogram", "travel", "gather", "store"):
                 handle.scale(name, size)
@@ -148,7 +148,8 @@ def test_both_analyses_are_those_of_a_direct_computation_while_replicas_change(t
         assert handle.dead_letters().num_rows == 0 and handle.audit().problems == ()
         assert handle.state("travel").column("last_seen").to_pylist() == [iterations - 1] * PARTS
         assert handle.state("gather").num_rows == 0
-    film = app.build().sources[0].source.make.film
+    make: Any = replay_of(app.build()).make
+    film = make.film
     seen = film.frames[film.shown(np.arange(iterations))].astype(np.float64)
     assert len(film.frames) == 200 < iterations
     rows = sorted(stored_rows(results_of(app.build())), key=lambda row: row[1])

@@ -13,13 +13,14 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from stored import results_of, stored_deliveries
 
-from elastream import Topology, run
+from elastream import Topology, start
 from elastream.applications.load import load_app
 from elastream.cli.run import sink_summaries
 from elastream.engine.spark.jars import CACHE
 from elastream.errors import SettingError
 from elastream.topology import Kind, Replicas
 from elastream.workload import constant
+from elastream.workload.replay import Replay
 from elastream_lab.apps.common import service
 from elastream_lab.apps.dns import app as dns
 from elastream_lab.apps.results.database import stored_rows
@@ -74,7 +75,7 @@ def test_an_application_is_built_in_and_small_enough_to_travel(
     most = 3 if name == "dns" else 8
     assert len(operators) == (8 if name == "tweets-complex" else 4)
     assert set(operators.values()) == {Replicas(1, most, 1)}
-    travelling = [o.source.make if o.source else o.function for o in graph.operators]
+    travelling = [o.source.make if isinstance(o.source, Replay) else o.function for o in graph.operators]
     assert len(cloudpickle.dumps(travelling)) < 3_000_000  # type: ignore[no-untyped-call]
     # Where it was called nothing is left; results are in the cache.
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
@@ -88,7 +89,7 @@ def by_hand(app: Topology, count: int) -> list[tuple[Any, ...]]:
     graph = app.build()
     given: dict[str, pa.RecordBatch] = {}
     for operator in graph.operators:
-        if operator.source is not None:
+        if isinstance(operator.source, Replay):
             given[operator.name] = operator.source.rows(0, count)
             continue
         batches = [given[edge.source] for edge in graph.edges_into(operator.name)]
@@ -111,7 +112,7 @@ def test_an_application_stores_every_tuple_once_with_its_classes(
     app = APPS[name](
         constant(600, 2), database=str(tmp_path / "x.sqlite"), grouping="load_balancing", service_ms=0.2, replicas=4
     )
-    with run(app, str(tmp_path / "base"), spark=spark, policy=None) as handle:
+    with start(app, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         for operator in app.build().served:
             handle.scale(operator.name, 4 if operator.name == "store" else 2)
         finish(handle)

@@ -6,7 +6,6 @@ import random
 import signal
 from collections import Counter, defaultdict
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from flows import finish
+from flows import finish, replay_of
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as sql
 from spikes import hot_workload
 from stored import results_of
 
-from elastream import run
+from elastream import start
 from elastream.simulator.profile import load_profile
 from elastream.testing import LocalEngine
 from elastream.topology import Graph
 from elastream.workload import Arrivals, constant, parse_workload
+from elastream.workload.replay import with_arrivals
 from elastream_lab.apps.nexmark import q5 as nexmark_q5
 from elastream_lab.apps.nexmark import q11 as nexmark_q11
 from elastream_lab.apps.nexmark.events import ACTIVE, AHEAD, FIRST_ID, RUNNING, Nexmark
@@ -39,14 +39,11 @@ Row = tuple[Any, ...]
 
 def hastened(graph: Graph, arrivals: Arrivals) -> Graph:
     """The same events, with the times at which they happened, in less time."""
-    operators = [
-        o if o.source is None else replace(o, source=replace(o.source, arrivals=arrivals)) for o in graph.operators
-    ]
-    return replace(graph, operators=tuple(operators))
+    return with_arrivals(graph, arrivals)
 
 
 def bids_of(graph: Graph, count: int) -> list[dict[str, Any]]:
-    return [row for row in graph.sources[0].source.rows(0, count).to_pylist() if row["kind"] == "bid"]
+    return [row for row in replay_of(graph).rows(0, count).to_pylist() if row["kind"] == "bid"]
 
 
 def hot_items(bids: list[dict[str, Any]]) -> list[Row]:
@@ -54,8 +51,8 @@ def hot_items(bids: list[dict[str, Any]]) -> list[Row]:
     windows: defaultdict[float, Counter[int]] = defaultdict(Counter)
     for bid in bids:
         latest = bid["at"].timestamp() // 5 * 5
-        for start in (latest, latest - 5):
-            windows[start][bid["auction"]] += 1
+        for begin in (latest, latest - 5):
+            windows[begin][bid["auction"]] += 1
     return sorted((s, a, n) for s, counts in windows.items() for a, n in counts.items() if n == max(counts.values()))
 
 
@@ -152,11 +149,11 @@ def test_results_are_exact_while_replicas_change_and_hosts_are_killed(name: str,
     app = QUERIES[name].topology(constant(60, 80), database=str(tmp_path / "x.sqlite")).build()
     expected = recount(bids_of(app, 4800))
     chance, kills, early = random.Random(5), 0, 0
-    with LocalEngine(processes=True).run(hastened(app, constant(2400, 2)), str(tmp_path / "base")) as handle:
+    with LocalEngine(processes=True).start(hastened(app, constant(2400, 2)), str(tmp_path / "base")) as handle:
         while not handle.await_end(0.15):
             handle.scale(chance.choice([str(o.name) for o in app.served]), chance.randint(1, 4))
             early = early or handle.totals("store").processed
-            hosts = list(handle._run.planner.roster.hosts.values())
+            hosts = handle.status.hosts
             if kills < 2 and len(hosts) > 1 and handle.totals("count").processed > 1200 * (kills + 1):
                 kills += 1
                 with suppress(ProcessLookupError):
@@ -170,7 +167,7 @@ def test_results_are_exact_while_replicas_change_and_hosts_are_killed(name: str,
 
 def test_auctions_that_share_the_first_place_are_all_stored(tmp_path: Path) -> None:
     app = nexmark_q5.topology(constant(0.5, 240), database=str(tmp_path / "x.sqlite")).build()
-    with LocalEngine(virtual=True).run(app, str(tmp_path / "base")) as handle:
+    with LocalEngine(virtual=True).start(app, str(tmp_path / "base")) as handle:
         finish(handle)
     expected = hot_items(bids_of(app, 120))
     assert max(Counter(start for start, _, _ in expected).values()) > 1
@@ -194,7 +191,7 @@ def test_both_queries_agree_with_a_plain_query_of_the_same_events_by_spark(spark
     by_session = bids.groupBy(sql.session_window("at", "10 seconds").alias("window"), "person").count()
     users = by_session.selectExpr("person", "unix_micros(window.start) / 1e6", "unix_micros(window.end) / 1e6", "count")
     for name, query in (("nexmark-q5", hottest), ("nexmark-q11", users)):
-        with run(
+        with start(
             hastened(graphs[name], constant(count, 1)), str(tmp_path / name), spark=spark, benchmark_s=0, policy=None
         ) as handle:
             handle.scale("count", 3)

@@ -15,7 +15,7 @@ from postgres import PASSWORD, PASSWORD_IN_URL, NoServer, Server, postgres_serve
 from pyspark.sql import SparkSession
 from stored import results_of, stored_deliveries
 
-from elastream import Delivery, run
+from elastream import Delivery, start
 from elastream.errors import OperatorFailed, SettingError
 from elastream.topology import DUE, parse_schema, stored
 from elastream.workload import constant
@@ -166,7 +166,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 def test_an_application_stores_in_postgresql(server: Server, spark: SparkSession, tmp_path: Path) -> None:
     app = tweets.topology(constant(400, 1), database=server.url, replicas=3)
-    with run(app, str(tmp_path / "base"), spark=spark, policy=None) as handle:
+    with start(app, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         handle.scale("store", 3)
         finish(handle)
         assert handle.dead_letters().num_rows == 0

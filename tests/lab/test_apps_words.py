@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from flows import finish
+from flows import finish, replay_of
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ from routes import PATIENT
 from spikes import hot_workload
 from stored import results_of
 
-from elastream import Topology, run
+from elastream import Topology, start
 from elastream.applications.load import load_app
 from elastream.capacity.fit import with_more
 from elastream.errors import SettingError, TopologyError
@@ -28,9 +28,9 @@ from elastream.simulator.application import skew_of
 from elastream.simulator.cluster import Cluster
 from elastream.simulator.profile import OperatorTimes, load_profile
 from elastream.testing import LocalEngine
-from elastream.topology import DUE, Grouping, Kind, Replicas, groupings
+from elastream.topology import DUE, Kind, Replicas, groupings
 from elastream.workload import EQUAL, constant, parse_workload
-from elastream_lab.apps.common.service import grouping_named
+from elastream_lab.apps.common.service import grouping_of
 from elastream_lab.apps.results.database import stored_rows
 from elastream_lab.apps.words import top_n, wordcount
 from elastream_lab.apps.words.counts import running_sums
@@ -58,7 +58,7 @@ def in_table(app: Topology, operator: str) -> dict[str, int]:
 
 
 def words_that_came(app: Topology, count: int) -> Counter[str]:
-    texts = app.build().sources[0].source.rows(0, count).column("raw")
+    texts = replay_of(app.build()).rows(0, count).column("raw")
     return Counter(words_of(texts)[0].to_pylist())
 
 
@@ -178,7 +178,7 @@ def test_words_are_counted_exactly_while_replicas_change(grouping: str, tmp_path
     )
     counting = [o.name for o in app.build().served if o.name in ("count", "total")]
     assert counting == (["count"] if grouping == "fields" else ["count", "total"])
-    with LocalEngine().run(app, str(tmp_path / "base")) as handle:
+    with LocalEngine().start(app, str(tmp_path / "base")) as handle:
         for size in (3, 1, 4, 2):
             for name in ("split", *counting, "store"):
                 handle.scale(name, size)
@@ -198,7 +198,7 @@ def test_the_top_words_are_exact_while_replicas_change(grouping: str, tmp_path: 
     app = top_n.topology(
         constant(4000, 1.5), database=str(tmp_path / "x.sqlite"), grouping=grouping, vocabulary=800, top=7
     )
-    with LocalEngine().run(app, str(tmp_path / "base")) as handle:
+    with LocalEngine().start(app, str(tmp_path / "base")) as handle:
         for size in (3, 1, 4, 2):
             for name in ("reader", "count", "rank", "merge"):
                 handle.scale(name, size)
@@ -211,12 +211,12 @@ def test_the_top_words_are_exact_while_replicas_change(grouping: str, tmp_path: 
 def test_the_top_words_are_exact_after_hosts_were_killed(tmp_path: Path) -> None:
     app = top_n.topology(constant(1500, 4), database=str(tmp_path / "x.sqlite"), vocabulary=800, top=20)
     chance, kills = random.Random(3), 0
-    with LocalEngine(processes=True).run(app, str(tmp_path / "base")) as handle:
+    with LocalEngine(processes=True).start(app, str(tmp_path / "base")) as handle:
         for times in range(10**6):
             if handle.await_end(0.2):
                 break
             handle.scale(chance.choice(["count", "rank"]), chance.randint(1, 4))
-            hosts = list(handle._run.planner.roster.hosts.values())
+            hosts = handle.status.hosts
             if times % 5 == 4 and kills < 2 and len(hosts) > 1:
                 kills += 1
                 with suppress(ProcessLookupError):
@@ -231,7 +231,7 @@ def test_a_new_base_counts_anew_in_the_same_database(tmp_path: Path) -> None:
     database = str(tmp_path / "x.sqlite")
     for base in ("one", "two"):
         app = wordcount.topology(constant(200, 0.5), database=database, vocabulary=50)
-        with LocalEngine(virtual=True).run(app, str(tmp_path / base)) as handle:
+        with LocalEngine(virtual=True).start(app, str(tmp_path / base)) as handle:
             finish(handle)
     expected = words_that_came(app, 100)
     rows = stored_rows(results_of(app.build()))
@@ -260,7 +260,7 @@ def test_both_applications_agree_with_a_plain_count_of_the_text_by_spark(spark: 
         app = module.topology(
             constant(count, 1.0), payload=str(file), database=str(tmp_path / f"{last}.sqlite"), **more
         )
-        with run(app, str(tmp_path / last), spark=spark, policy=None) as handle:
+        with start(app, str(tmp_path / last), spark=spark, policy=None) as handle:
             handle.scale("count", 3)
             finish(handle)
             assert handle.dead_letters().num_rows == 0
@@ -325,17 +325,12 @@ def test_a_wrong_setting_is_refused_in_one_line(
     assert message in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_a_grouping_is_found_by_its_name_and_given_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert grouping_named("fields", "word") == groupings.fields("word")
-    assert grouping_named("global", "word") is groupings.global_
-
-    def redirection(*columns: str) -> Grouping:
-        return Grouping("redirection", columns)
-
-    monkeypatch.setattr(groupings, "redirection", redirection, raising=False)
-    assert grouping_named("redirection", "word") == Grouping("redirection", ("word",))
+def test_a_grouping_is_found_by_its_name_and_given_the_key() -> None:
+    assert grouping_of("fields", "word") == groupings.fields("word")
+    assert grouping_of("global", "word") is groupings.global_
+    assert grouping_of("redirection", "word") == groupings.redirection("word")
     with pytest.raises(SettingError, match="grouping 'redirection': expected one of shuffle"):
-        grouping_named("redirection")
+        grouping_of("redirection")
 
 
 def test_pools_and_first_sizes_are_given_per_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from flows import finish
+from flows import finish, replay_of
 from parts import skip_or_fail
 from redis_server import PASSWORD, PASSWORD_IN_URL, NoRedis, RedisServer, redis_server
 from spikes import hot_workload
@@ -29,6 +28,7 @@ from elastream.errors import OperatorFailed, SettingError
 from elastream.testing import LocalEngine
 from elastream.topology import DUE, Graph, parse_schema, stored
 from elastream.workload import constant, parse_workload
+from elastream.workload.replay import with_arrivals
 from elastream_lab.apps.results.address import parse_address
 from elastream_lab.apps.results.database import close_connections, results_in, stored_rows
 from elastream_lab.apps.results.redis_client import Redis, encoded
@@ -58,7 +58,7 @@ def redis() -> Iterator[RedisServer]:
 
 
 def documents(graph: Graph, count: int) -> list[dict[str, Any]]:
-    return [json.loads(raw) for raw in graph.sources[0].source.rows(0, count).column("raw").to_pylist()]
+    return [json.loads(raw) for raw in replay_of(graph).rows(0, count).column("raw").to_pylist()]
 
 
 def views(graph: Graph, count: int) -> Counter[tuple[str, int]]:
@@ -148,16 +148,12 @@ def test_windows_that_have_grown_are_given_with_their_new_counts() -> None:
 def check_flow(database: str, folder: Path) -> Graph:
     """Rescales and kills; the counts are those of the documents."""
     app = yahoo.topology(constant(200, 24), database=database).build()
-    operators = [
-        o if o.source is None else replace(o, source=replace(o.source, arrivals=constant(3200, 1.5)))
-        for o in app.operators
-    ]
-    hastened = replace(app, operators=tuple(operators))
+    hastened = with_arrivals(app, constant(3200, 1.5))
     chance, kills = random.Random(4), 0
-    with LocalEngine(processes=True).run(hastened, str(folder / "base")) as handle:
+    with LocalEngine(processes=True).start(hastened, str(folder / "base")) as handle:
         while not handle.await_end(0.15):
             handle.scale(chance.choice([str(o.name) for o in app.served]), chance.randint(1, 4))
-            hosts = list(handle._run.planner.roster.hosts.values())
+            hosts = handle.status.hosts
             if kills < 2 and len(hosts) > 1 and handle.totals("parse").processed > 1200 * (kills + 1):
                 kills += 1
                 with suppress(ProcessLookupError):

@@ -13,6 +13,7 @@ from elastream.cli.main import main
 from elastream.errors import RunFailed
 from elastream.workload import constant
 from elastream.workload.replay import Replay
+from elastream_lab.bench.common.document import document_of
 from elastream_lab.bench.engine.tweets_load import tweet_arrivals
 from elastream_lab.bench.peers import compare, processes
 from elastream_lab.bench.peers.compare import PeersBench, bench_peers
@@ -134,7 +135,7 @@ def test_the_rest_goes_on_without_peers_and_a_failure_is_said(tmp_path: Path, mo
     )
     assert "other processes used 0.1 to 0.1 cores, the load average was 0.4 to 0.4" in text
     assert "`job.autoscaler.metrics.window: 5s`" in text and "no more memory" in text
-    assert json.loads(json.dumps(bench.to_json()))["runs"][0]["cpu_s"] == 206.0
+    assert json.loads(json.dumps(document_of(bench)))["runs"][0]["cpu_s"] == 206.0
     draw_peers(bench, tmp_path / "peers.png")
     assert (tmp_path / "peers.png").read_bytes().startswith(b"\x89PNG")
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from flows import collect, numbers, wait_for
 
-from elastream import Settings
+from elastream import ErrorSettings, Settings
 from elastream.errors import RunFailed
 from elastream.testing import LocalEngine
 from elastream_lab.bench.common import isolate
@@ -100,10 +100,10 @@ def test_ctrl_c_in_a_block_of_a_run_is_not_replaced_by_the_failure_of_the_run(tm
     def raises(row: dict[str, int]) -> dict[str, int]:
         raise ValueError("no")
 
-    flow = numbers(100).map("bad", raises, after="in").output("out", after="bad")
+    flow = numbers(100).map("bad", raises, after="in").output("out")
     with (
         pytest.raises(KeyboardInterrupt),
-        LocalEngine().run(flow, str(tmp_path), settings=Settings(on_error="stop")) as handle,
+        LocalEngine().start(flow, str(tmp_path), settings=Settings(errors=ErrorSettings(on_error="stop"))) as handle,
     ):
         wait_for(lambda: not handle.active)
         raise KeyboardInterrupt

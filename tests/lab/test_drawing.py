@@ -15,13 +15,14 @@ from elastream.simulator.drawing import drawn_counts, lane_at, look_at_queues, w
 from elastream.simulator.events import Events
 from elastream.simulator.fidelity import Fidelity
 from elastream.simulator.model import Model
+from elastream.simulator.queue_weighted import QueueWeighted
 from elastream.simulator.simulate import Simulated
 from elastream.simulator.state import NOW, Limits, Moving
 from elastream.testing import LocalEngine
 from elastream.workload import constant, steps
 from elastream_lab.bench.suites.scenario import Scenario, check_storm_keys
 
-DRAWN = groupings.queue_weighted
+DRAWN = QueueWeighted()
 
 
 def begun(pool: int, active: int) -> tuple[Model, Moving]:
@@ -133,10 +134,11 @@ def test_a_simulated_engine_refuses_it() -> None:
 
 
 def test_the_engine_refuses_it(tmp_path: Path) -> None:
-    flow = Topology("drawn").source("in", sources.replay(constant(10, 1.0)))
-    flow.batch("op", lambda batch: batch, after="in", grouping=DRAWN).output("out", after="op")
+    flow = Topology("drawn")
+    flow.source("in", sources.replay(constant(10, 1.0)))
+    flow.batch("op", lambda batch: batch, after="in", grouping=DRAWN).output("out")
     with pytest.raises(TopologyError, match="use least_loaded, or simulate with --system storm"):
-        LocalEngine().run(flow, str(tmp_path))
+        LocalEngine().start(flow, str(tmp_path))
 
 
 def test_a_scenario_for_spark_refuses_it_before_anything_starts() -> None:

@@ -16,6 +16,7 @@ from elastream.simulator.fidelity import Fidelity
 from elastream.simulator.model import Node
 from elastream.simulator.profile import OperatorTimes, load_profile
 from elastream.workload import constant
+from elastream_lab.bench.common.document import document_of
 from elastream_lab.bench.platform.command import LEVELS, PlatformBench, Step, advice, configurations, ends, levels
 from elastream_lab.bench.platform.filter import FILTERS
 from elastream_lab.bench.platform.model import fit_crowding, simulate_rows, simulated_per_s
@@ -101,7 +102,7 @@ def test_the_report_says_which_containers_help() -> None:
     assert "Threads help up to 64 (x30.30). Processes help up to 2 (x1.36)." in said
     assert advice("processes", [Step(1, 1.0), Step(2, 1.05)]) == "More processes than one do not help (x1.05 with 2)."
     assert advice("machines", []) == ""
-    document = json.loads(json.dumps(found.to_json()))
+    document = json.loads(json.dumps(document_of(found)))
     assert document["met"] and set(document["gains"]["waits"]) == set(LEVELS)
     assert not bench(ROWS, [2 * its.per_second for its in ROWS]).met
 

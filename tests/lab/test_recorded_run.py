@@ -238,9 +238,10 @@ def test_the_policy_of_a_run_that_plays_it_again_does_as_it_did(
 
 
 def test_the_engine_writes_down_all_that_comes_in_while_its_policy_looks_often(tmp_path: Path) -> None:
-    flow = Topology("flow").source("in", sources.replay(sine(low=20, high=100, period_s=10, seconds=40)))
-    flow.map("same", same, after="in", replicas=(1, 4)).output("out", after="same")
-    with LocalEngine(virtual=True).run(flow, str(tmp_path), policy="elastic") as handle:
+    flow = Topology("flow")
+    flow.source("in", sources.replay(sine(low=20, high=100, period_s=10, seconds=40)))
+    flow.map("same", same, after="in", replicas=(1, 4)).output("out")
+    with LocalEngine(virtual=True).start(flow, str(tmp_path), policy="elastic") as handle:
         handle.await_end(60)
     kept = read_run(str(tmp_path), "test")
     assert sum(len(one.looks) for one in kept) > 10 * len(kept)

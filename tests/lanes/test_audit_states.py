@@ -32,7 +32,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rules, "LEAST_ROWS", 300)
         patch.setattr(rules, "MOST_CHANGES", 20)
-        with LocalEngine().run(counting(words(6000, 200, 1.5)), str(base)) as handle:
+        with LocalEngine().start(counting(words(6000, 200, 1.5)), str(base)) as handle:
             finish(handle)
     return base
 

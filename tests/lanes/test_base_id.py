@@ -30,7 +30,7 @@ def test_a_machine_without_the_base_or_with_another_one_there_is_named(tmp_path:
 
 
 def test_a_host_on_such_a_machine_does_not_begin(tmp_path: Path) -> None:
-    graph = numbers(1).output("out", after="in").build()
+    graph = numbers(1).output("out", after="in").topology.build()
     program = Program(graph, Settings(), str(tmp_path), "the-drivers")
     here, there = socket.socketpair()
     with here, there, pytest.raises(BaseUnusable, match="does not see it"):

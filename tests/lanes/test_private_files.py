@@ -43,8 +43,10 @@ def count(key: int, rows: list[dict[str, Any]], state: Any) -> list[dict[str, An
 @pytest.mark.parametrize("processes", [False, True])
 def test_everything_that_a_run_makes_in_its_base_is_private(processes: bool, tmp_path: Path) -> None:
     base = tmp_path / "above" / "base"
-    flow = numbers(100).keyed("a", count, after="in", key="id", state="n long", initial={"n": 0}, replicas=2)
-    with LocalEngine(processes=processes).run(flow.output("out", after="a"), str(base)) as handle:
+    flow = (
+        numbers(100).key_by("id", after="in").process("a", count, state="n long", initial={"n": 0}, replicas=2).topology
+    )
+    with LocalEngine(processes=processes).start(flow.output("out", after="a"), str(base)) as handle:
         finish(handle)
         assert handle.dead_letters(remove=True).num_rows == 1
         check_private(base)

@@ -62,11 +62,12 @@ def test_models_are_listed_shown_and_removed(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_run_leaves_its_models_in_its_base_and_in_the_library(tmp_path: Path) -> None:
-    flow = Topology("kept").source("in", sources.replay(constant(50, 60.0)))
+    flow = Topology("kept")
+    flow.source("in", sources.replay(constant(50, 60.0)))
     flow.batch("work", lambda batch: batch, after="in", replicas=(1, 4), start=4)
-    graph = flow.output("out", after="work").build()
+    graph = flow.output("out", after="work").topology.build()
     base, shared = str(tmp_path / "base"), str(tmp_path / "shared")
-    handle = LocalEngine(virtual=True).run(graph, base, policy="autrascale", td_s=5.0, models=shared)
+    handle = LocalEngine(virtual=True).start(graph, base, policy="autrascale", td_s=5.0, models=shared)
     handle.await_end(60.0)
     handle.stop()
     kept = ModelLibrary(Store(shared)).of("kept")

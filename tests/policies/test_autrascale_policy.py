@@ -1,6 +1,5 @@
 """AuTraScale as a policy: how a search goes on and ends, when a latency counts, when a rate is another one, and what is proposed."""
 
-import json
 from dataclasses import replace
 from math import inf, isinf
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from autrascale_cases import GOAL, line
 
+from elastream.codec import decode, encode
 from elastream.control import Observation, Proposal
 from elastream.errors import SettingError
 from elastream.policies import make_policy
@@ -55,7 +55,7 @@ def test_a_search_is_told_step_by_step() -> None:
     assert [(step.sizes, step.over) for step in steps] == [((2, 3), False), ((3, 3), True)]
     assert steps[0].next == (3, 3) and "first sample" in steps[0].why
     assert steps[1].best == (3, 3) and steps[1].measured_ms == pytest.approx(250)
-    journaled = Proposal.from_json(json.loads(json.dumps(Proposal(search=steps[1]).to_json())))
+    journaled = decode(encode(Proposal(search=steps[1])), Proposal, "journal")
     assert journaled.search == steps[1]
 
 

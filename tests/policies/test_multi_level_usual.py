@@ -1,17 +1,17 @@
 """Multi-level elasticity by the usual load: learned, met ahead of time, and left when traffic is not as usual."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from multi_level_looks import said, seen, write_table
 
-from elastream.control import Proposal
-from elastream.control.remarks import other_remarks
+from elastream.control import JournalEntry, Proposal
+from elastream.control.refusals import Refusals
 from elastream.errors import SettingError
 from elastream.policies.multi_level import MultiLevel
 from elastream.policies.multi_level.forecast import Foresight
 from elastream.policies.multi_level.usual import Usual, learn_usual, load_usual
+from elastream.report.remarks import remarks
 from elastream.testing import observation, source
 
 
@@ -89,10 +89,6 @@ def test_a_gap_that_comes_within_the_lead_is_named_with_its_time() -> None:
 
 
 def test_alerts_are_remarks_of_the_interval() -> None:
-    class Entry:
-        proposal = Proposal(alerts=("traffic is not as usual",))
-        observation = observation(source("in", 1))
-        levels = moves = ()
-
-    entry: Any = Entry()
-    assert other_remarks(entry) == [("alert", "traffic is not as usual")]
+    proposal = Proposal(alerts=("traffic is not as usual",))
+    entry = JournalEntry(0, "multi-level", observation(source("in", 1)), proposal, ())
+    assert list(remarks(entry, Refusals())) == [("alert", "traffic is not as usual")]

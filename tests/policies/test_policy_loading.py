@@ -66,8 +66,10 @@ def mine(tmp_path: Path) -> str:
 
 
 def flow() -> Topology:
-    made = Topology("flow").source("in", sources.replay(constant(20, 20)))
-    return made.map("same", lambda row: row, after="in", replicas=(1, 4)).output("out", after="same")
+    made = Topology("flow")
+    made.source("in", sources.replay(constant(20, 20)))
+    made.map("same", lambda row: row, after="in", replicas=(1, 4)).output("out")
+    return made
 
 
 def test_a_class_in_a_file_or_a_module_is_a_policy_with_parameters(
@@ -149,11 +151,11 @@ def test_objects_must_be_of_a_subclass_of_policy() -> None:
 
     engine = LocalEngine(virtual=True)
     with pytest.raises(SettingError, match=r"got Duck; write class Duck\(Policy\) with propose\(observation\)"):
-        engine.run(flow(), policy=Duck())
+        engine.start(flow(), policy=Duck())
     with pytest.raises(SettingError, match=r"policy: got the class Real; pass an object, Real\(...\)"):
-        engine.run(flow(), policy=Real)
+        engine.start(flow(), policy=Real)
     with pytest.raises(SettingError, match="no policy 'psp'; did you mean 'psps'"):
-        engine.run(flow(), policy="psp")
+        engine.start(flow(), policy="psp")
 
 
 def test_every_policy_is_a_subclass_and_the_base_class_explains_all_hooks() -> None:
@@ -196,7 +198,7 @@ def test_run_replay_and_suites_take_a_class_in_a_file(
     mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base = tmp_path / "base"
-    with LocalEngine(virtual=True).run(flow(), str(base), policy=f"{mine}:Mine:size=3", td_s=2.0) as handle:
+    with LocalEngine(virtual=True).start(flow(), str(base), policy=f"{mine}:Mine:size=3", td_s=2.0) as handle:
         handle.await_end(60)
     assert read_run(str(base), "test")[-1].policy == "Mine"
     capsys.readouterr()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from elastream.report import Sample, Series
-from elastream.report.scores.balance import LoadSample, level_sample, load_balance, load_ratio, load_summary
+from elastream.report.scores.balance import LoadSample, level_sample, load_summary
 from elastream.report.scores.correlation import pearson, spearman
 from elastream.report.scores.metrics import (
     health,
@@ -14,6 +14,7 @@ from elastream.report.scores.metrics import (
     saved_resources,
     throughput_degradation,
 )
+from elastream.rules import load_balance, load_ratio
 
 
 def series(**operators: list[Sample]) -> Series:

@@ -8,7 +8,7 @@ import pytest
 from flows import finish
 
 from elastream import Topology, sources
-from elastream.engine.measure.recording import Recorder, events_of
+from elastream.engine.recording import Recorder, events_of
 from elastream.report.write import make_report
 from elastream.testing import LocalEngine
 from elastream.workload import VolumeSpike, constant, with_spikes
@@ -21,10 +21,11 @@ def takes_ten_ms(row: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_record_knows_what_waits_which_spikes_there_were_and_what_it_cost(tmp_path: Path) -> None:
     arrivals = with_spikes(constant(40, 5), [VolumeSpike(at_s=2, duration_s=1, peak_s=1, magnitude=6)])
-    flow = Topology("t").source("in", sources.replay(arrivals))
-    flow.map("slow", takes_ten_ms, after="in", replicas=(1, 1)).output("out", after="slow")
+    flow = Topology("t")
+    flow.source("in", sources.replay(arrivals))
+    flow.map("slow", takes_ten_ms, after="in", replicas=(1, 1)).output("out")
     recorder = Recorder(graph := flow.build())
-    with LocalEngine().run(graph, str(tmp_path / "base"), listeners=[recorder]) as handle:
+    with LocalEngine().start(graph, str(tmp_path / "base"), listeners=[recorder]) as handle:
         finish(handle)
         events = events_of(handle.audit())
     record = recorder.record
@@ -42,10 +43,11 @@ def test_a_record_knows_what_waits_which_spikes_there_were_and_what_it_cost(tmp_
 
 
 def test_every_tuple_is_in_the_record_from_the_first_tick_to_the_last(tmp_path: Path) -> None:
-    flow = Topology("t").source("in", sources.replay(constant(100, 5)))
-    flow.map("same", lambda row: row, after="in", replicas=(1, 2)).output("out", after="same")
+    flow = Topology("t")
+    flow.source("in", sources.replay(constant(100, 5)))
+    flow.map("same", lambda row: row, after="in", replicas=(1, 2)).output("out")
     recorder = Recorder(graph := flow.build())
-    with LocalEngine(virtual=True).run(graph, str(tmp_path / "base"), listeners=[recorder]) as handle:
+    with LocalEngine(virtual=True).start(graph, str(tmp_path / "base"), listeners=[recorder]) as handle:
         finish(handle)
     served = {name: sum(s.processed for s in samples) for name, samples in recorder.record.series.operators.items()}
     assert served == {"in": 500, "same": 500, "out": 0}

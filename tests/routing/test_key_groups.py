@@ -55,7 +55,8 @@ def test_groups_go_to_lanes_nearby_where_there_is_room() -> None:
 
 
 def test_more_replicas_than_groups_are_refused_where_keys_choose() -> None:
-    flow = Topology("t").source("in", sources.replay(workload.constant(1, 1)))
+    flow = Topology("t")
+    flow.source("in", sources.replay(workload.constant(1, 1)))
     flow.map("a", lambda row: row, after="in", grouping=groupings.fields("id"), replicas=(1, 200))
     flow.output("out", after="a")
     with pytest.raises(TopologyError, match=r"'a': keys fall into 128 groups.*got 200; set replicas=\(1, 128\)"):

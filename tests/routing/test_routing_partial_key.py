@@ -37,7 +37,7 @@ def test_partial_key_is_more_even_than_fields_when_a_few_keys_are_hot(seed: int,
     keys = np.random.default_rng(seed).zipf(1.6, 5_000)
     to = Snapshot(tuple(range(lanes)))
     busiest = {
-        grouping.kind: max(Counter(lanes_of(grouping, batch_of(key=keys), to, Sender()).tolist()).values())
+        grouping.name: max(Counter(lanes_of(grouping, batch_of(key=keys), to, Sender()).tolist()).values())
         for grouping in (groupings.partial_key("key"), groupings.fields("key"))
     }
     assert busiest["partial_key"] < busiest["fields"]

@@ -14,7 +14,6 @@ from elastream.topology import Grouping, groupings
 
 SINGLE = [
     groupings.shuffle,
-    groupings.none,
     groupings.fields("group"),
     groupings.fields("group", "id"),
     groupings.partial_key("group"),
@@ -41,7 +40,7 @@ def test_split_loses_no_row_doubles_none_and_keeps_the_order_within_a_lane(
     for row, lane in zip(batch.to_pylist(), lanes, strict=True):
         wanted.setdefault(lane, []).append(row)
     found = {lane: part.rows.to_pylist() for lane, part in parts.items()}
-    if grouping.kind == "fields":
+    if grouping.keyed:
         # Tuples of one key group stand together.
         group_of = dict(zip(batch.column("id").to_pylist(), groups_of(batch, grouping.columns).tolist(), strict=True))
         wanted = {lane: sorted(rows, key=lambda row: group_of[row["id"]]) for lane, rows in wanted.items()}
@@ -57,7 +56,7 @@ def test_a_single_active_lane_gets_the_batch_as_it_is(grouping: Grouping) -> Non
     batch = numbered(20)
     parts = split(grouping, batch, Snapshot((5,), (1000,)), Sender(3, 8))
     assert list(parts) == [5]
-    whole = parts[5].rows if grouping.kind != "fields" else parts[5].rows.sort_by("id")
+    whole = parts[5].rows if not grouping.keyed else parts[5].rows.sort_by("id")
     assert whole.equals(batch)
 
 
@@ -70,5 +69,5 @@ def test_an_empty_batch_goes_nowhere(grouping: Grouping) -> None:
 def test_only_active_lanes_receive_whatever_their_numbers(grouping: Grouping) -> None:
     parts = split(grouping, numbered(500), Snapshot((3, 11, 40)), Sender(11, 2))
     assert set(parts) <= {3, 11, 40}
-    wanted = 1 if grouping.kind in ("global", "local") else 3
+    wanted = 1 if grouping.name in ("global", "local") else 3
     assert len(parts) == wanted

@@ -88,11 +88,3 @@ def test_shuffle_is_even_over_the_turns_of_many_senders(
     for turn in range(first, first + rounds * len(active)):
         counts.update(lanes_of(groupings.shuffle, numbered(rows), Snapshot(active), Sender(turn=turn)).tolist())
     assert counts == dict.fromkeys(active, rows * rounds)
-
-
-@PATIENT
-@given(rows=st.integers(0, 100), active=ACTIVE, sender=SENDERS)
-def test_none_is_shuffle(rows: int, active: tuple[int, ...], sender: Sender) -> None:
-    to = Snapshot(active)
-    one, other = (lanes_of(grouping, numbered(rows), to, sender) for grouping in (groupings.none, groupings.shuffle))
-    assert one.tolist() == other.tolist()

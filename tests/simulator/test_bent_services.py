@@ -24,10 +24,11 @@ SYSTEMS: dict[str, tuple[System, type[Fidelity]]] = {
 def served_per_s(system: str, times: OperatorTimes, replicas: int) -> float:
     """Of an operator that is offered more than it can serve."""
     arrivals = constant(600, 20.0)
-    flow = Topology("bent").source("in", sources.replay(arrivals))
+    flow = Topology("bent")
+    flow.source("in", sources.replay(arrivals))
     flow.batch("work", lambda batch: batch, after="in", replicas=(1, 8), start=replicas, waits=True)
     model = make_model(
-        flow.output("out", after="work").build(),
+        flow.output("out", after="work").topology.build(),
         {"in": OperatorTimes(1e-6, 1.0, 0.0), "work": times},
         {"in": arrivals},
         nodes=(Node(16),),

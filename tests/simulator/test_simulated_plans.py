@@ -6,17 +6,14 @@ from hypothesis import strategies as st
 from simulations import TURNS
 
 from elastream import Settings, Topology, sources
-from elastream.engine.messages import LaneWork
-from elastream.engine.tick.estimates import Estimates
-from elastream.engine.tick.lane_loads import LaneLoads
-from elastream.engine.tick.planner import Planner
-from elastream.engine.tick.roster import Seats
-from elastream.engine.tick.works import NextWorks
+from elastream.engine.driver.dispatch.works import Dispatch
+from elastream.engine.messages import ServeWork
 from elastream.lanes import Appended, Entry, LaneId, LedgerState, SchemaId, Slice
 from elastream.simulator.engine_planning import plan_lanes
 from elastream.simulator.engine_works import BUDGET_S, Works, begin_works, forget_works
 from elastream.simulator.model import Node, make_model
 from elastream.simulator.profile import OperatorTimes
+from elastream.testing.driver_bench import DriverBench
 from elastream.topology import Graph
 from elastream.workload import constant
 
@@ -25,27 +22,24 @@ ARRIVALS = constant(1000, 60)
 
 
 def graph(waits: bool) -> Graph:
-    flow = Topology("plan").source("in", sources.replay(ARRIVALS))
+    flow = Topology("plan")
+    flow.source("in", sources.replay(ARRIVALS))
     flow.map("a", lambda row: row, after="in", replicas=LANES, waits=waits)
-    return flow.output("out", after="a").build()
+    flow.output("out", after="a")
+    return flow.build()
 
 
-def real_planner(made: Graph, queued: list[int], service_s: float) -> Planner:
+def real_planner(made: Graph, queued: list[int], service_s: float) -> DriverBench:
     state = LedgerState()
     schema = SchemaId("s")
     pieces = [Appended("a", lane, Slice("h1-1.arrow", 0, 10, 0, schema, 0, rows)) for lane, rows in enumerate(queued)]
     replay = {"in": {"origin_s": WALL_S, "next": ARRIVALS.total, "open": []}}
     appended = [piece for piece in pieces if piece.slice.rows]
-    planner = Planner(
-        made, Settings(), state, Estimates({"a": (service_s, 1.0)}), LaneLoads(made, state, Estimates(), 1.0, None)
-    )
-    for host in range(HOSTS):
-        planner.came(Seats(host, f"h{host}"))
+    planner = DriverBench(made, state, service_s={"a": service_s}, hosts=HOSTS)
     state.apply(Entry(0, WALL_S, appended=appended, sizes={"a": LANES}, sources=replay, schemas={schema: "schema"}))
     # One host after another, as in the model.
-    planner.roster.spread(LaneId("a", lane) for lane in range(LANES))
-    planner.replays.begin(WALL_S)
-    planner.begin(0.0)
+    planner.tables.homes.spread(LaneId("a", lane) for lane in range(LANES))
+    planner.begin(WALL_S)
     return planner
 
 
@@ -54,12 +48,12 @@ def simulated_works(made: Graph, queued: list[int], service_s: float, waits: boo
     model = make_model(made, times, {"in": ARRIVALS}, nodes=(Node(HOSTS),))
     works, _ = begin_works(model, model.begin({"a": LANES}), TURNS._replace(cores=HOSTS))
     works.lanes["queued"] = queued
-    works.clock[BUDGET_S] = Settings().budget_s
+    works.clock[BUDGET_S] = Settings().works.budget_s
     return works
 
 
-def by_engine(planned: NextWorks) -> dict[int, int]:
-    works = [work for works in planned.works.values() for work in works if isinstance(work, LaneWork)]
+def by_engine(planned: Dispatch) -> dict[int, int]:
+    works = [work for works in planned.works.values() for work in works if isinstance(work, ServeWork)]
     return {rows.lane: sum(piece.rows for piece in rows.slices) for work in works for rows in work.lanes}
 
 
@@ -83,7 +77,7 @@ def test_the_model_plans_as_the_planner_does(queued: list[int], service_s: float
     assert by_model(works, 0.0) == first
     # All of them are done; what is left is served at once when it is enough, else a pace after.
     left = [rows - first.get(lane, 0) for lane, rows in enumerate(queued)]
-    planner._state.apply(Entry(1, WALL_S, consumed=[("a", lane, rows) for lane, rows in first.items()]))
+    planner.tables.state.apply(Entry(1, WALL_S, consumed=[("a", lane, rows) for lane, rows in first.items()]))
     for known in list(planner.under_way):
         planner.done(known, later_s)
     forget_works(works, np.ones(LANES, np.bool_))

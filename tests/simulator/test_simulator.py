@@ -16,6 +16,7 @@ from simulations import STORM, TURNS, WAITS, line, sized, waiting
 
 from elastream import groupings, rules
 from elastream.cli.main import main
+from elastream.codec import encode, to_plain
 from elastream.control import Guards, Observation, Policy, Proposal, Want
 from elastream.errors import SettingError
 from elastream.policies import make_policy
@@ -299,8 +300,8 @@ def test_a_profile_says_what_it_does_not_know() -> None:
     profile = load_profile(None)
     with pytest.raises(SettingError, match=r"the profile knows .*tweets.*elastream calibrate mine"):
         profile.times("mine")
-    assert parse_profile(json.dumps(profile.to_json()), "again") == profile
-    bad = profile.to_json()
+    assert parse_profile(encode(profile).decode(), "again") == profile
+    bad = to_plain(profile)
     bad["machine"]["cores"] = 0
     with pytest.raises(SettingError, match="cores must be 1 or more"):
         parse_profile(json.dumps(bad), "profile x")

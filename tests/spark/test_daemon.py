@@ -19,8 +19,8 @@ def report(batch):
 
 if __name__ == "__main__":
     flow = Topology("born").source("in", sources.replay(constant(10, 1)))
-    flow.batch("a", report, after="in").sink("end", lambda batch, delivery: None, after="a")
-    run(flow, "base", master="local[2]", policy=None).await_end()
+    flow.batch("a", report).sink("end", lambda batch, delivery: None)
+    run(flow, "base", master="local[2]", policy=None)
 """
 
 

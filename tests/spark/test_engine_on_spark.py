@@ -13,7 +13,7 @@ import pytest
 from flows import each_once, finish, ids_of, numbers, same, wait_for
 from pyspark.sql import SparkSession
 
-from elastream import Topology, run, sources
+from elastream import Topology, sources, start
 from elastream.errors import SettingError, TopologyError
 from elastream.lanes import Store, audit
 from elastream.lanes.lease import BaseLease
@@ -26,9 +26,10 @@ def test_a_streaming_dataframe_is_a_source_and_an_output_is_a_streaming_datafram
     frame = (
         spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 200).load().withColumnRenamed("value", "id")
     )
-    flow = Topology("frames").source("rate", sources.dataframe(frame.select("id"), due=None))
-    flow.batch("work", same, after="rate", replicas=3).output("out", after="work")
-    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
+    flow = Topology("frames")
+    flow.source("rate", sources.dataframe(frame.select("id"), due=None))
+    flow.batch("work", same, after="rate", replicas=3).output("out")
+    with start(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         follow = handle.stream("out").writeStream.format("memory").queryName("followed").start()
         wait_for(lambda: spark.table("followed").count() >= 2000)
         follow.processAllAvailable()
@@ -39,9 +40,9 @@ def test_a_streaming_dataframe_is_a_source_and_an_output_is_a_streaming_datafram
     assert max(seen.values()) == 1
     assert sorted(seen) == list(range(len(seen)))
     assert audit.problems == ()
-    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as again:
+    with start(flow, str(tmp_path / "base"), spark=spark, policy=None) as again:
         before = audit.entered
-        wait_for(lambda: again.ledger.totals["rate"].entered > before + 1000)
+        wait_for(lambda: again.totals("rate").entered > before + 1000)
         again.stop()
         rest = ids_of(again)
     # What the reader had acknowledged may be gone; nothing that is left was there before, and no id is missing.
@@ -51,13 +52,13 @@ def test_a_streaming_dataframe_is_a_source_and_an_output_is_a_streaming_datafram
 
 def test_a_source_whose_frame_lacks_a_declared_column_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     rate = sources.dataframe(lambda spark: spark.readStream.format("rate").load(), schema="value long, user string")
-    flow = Topology("bad").source("rate", rate).output("out", after="rate")
+    flow = Topology("bad").source("rate", rate).output("out")
     with pytest.raises(
         TopologyError, match=r"source 'rate': expected .* columns value, user, got one with timestamp, value"
     ):
-        run(flow, str(tmp_path), spark=spark, policy=None)
+        start(flow, str(tmp_path), spark=spark, policy=None)
     # The base is free again after the refusal.
-    with run(numbers(5).output("out", after="in"), str(tmp_path), spark=spark, policy=None) as handle:
+    with start(numbers(5).output("out", after="in"), str(tmp_path), spark=spark, policy=None) as handle:
         finish(handle)
 
 
@@ -70,9 +71,10 @@ def test_a_worker_process_that_is_killed_costs_no_tuple(spark: SparkSession, tmp
             os.kill(os.getpid(), 9)
         return batch
 
-    flow = Topology("killed").source("in", sources.replay(constant(600, 3)))
-    flow.batch("fragile", die_once, after="in", replicas=2).output("out", after="fragile")
-    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
+    flow = Topology("killed")
+    flow.source("in", sources.replay(constant(600, 3)))
+    flow.batch("fragile", die_once, after="in", replicas=2).output("out")
+    with start(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         finish(handle)
         assert ids_of(handle) == each_once(1800)
         assert handle.audit().problems == ()
@@ -85,8 +87,8 @@ def test_a_base_whose_checkpoint_was_lost_is_not_read_from_the_start_again(spark
     files = sources.dataframe(
         lambda spark: spark.readStream.schema("id long").json(str(tmp_path / "in")), schema="id long"
     )
-    flow = Topology("lost").source("files", files).output("out", after="files")
-    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
+    flow = Topology("lost").source("files", files).output("out")
+    with start(flow, str(tmp_path / "base"), spark=spark, policy=None) as handle:
         until = time.monotonic() + 60
         while sum(ids_of(handle).values()) < 2:
             assert time.monotonic() < until
@@ -95,11 +97,11 @@ def test_a_base_whose_checkpoint_was_lost_is_not_read_from_the_start_again(spark
     with pytest.raises(
         SettingError, match=r"source 'files': base .* another checkpoint of Spark's.*give that one back"
     ):
-        run(flow, str(tmp_path / "base"), spark=spark, policy=None).await_end(60)
+        start(flow, str(tmp_path / "base"), spark=spark, policy=None).await_end(60)
     shutil.rmtree(tmp_path / "base" / "checkpoint")
     shutil.move(tmp_path / "kept", tmp_path / "base" / "checkpoint")
     (tmp_path / "in" / "2.json").write_text('{"id": 3}\n')
-    with run(flow, str(tmp_path / "base"), spark=spark, policy=None) as again:
+    with start(flow, str(tmp_path / "base"), spark=spark, policy=None) as again:
         until = time.monotonic() + 60
         while sum(ids_of(again).values()) < 3:
             assert time.monotonic() < until
@@ -117,14 +119,14 @@ def test_nobody_else_can_reach_the_sockets_of_python_workers(spark: SparkSession
 def test_a_run_whose_java_process_is_killed_says_so_and_lets_its_base_go(tmp_path: Path) -> None:
     script = """
 import os, signal, sys
-from elastream import Topology, run, sources
+from elastream import Topology, sources, start
 from elastream.errors import RunFailed
 from elastream.lanes import Store, audit
 from elastream.lanes.lease import BaseLease
 from elastream.workload import constant
 
-flow = Topology("orphan").source("in", sources.replay(constant(1000, 60))).output("out", after="in")
-handle = run(flow, sys.argv[1], policy=None)
+flow = Topology("orphan").source("in", sources.replay(constant(1000, 60))).output("out")
+handle = start(flow, sys.argv[1], policy=None)
 while handle.totals("in").processed < 100:
     handle.await_end(0.05)
 os.kill(handle.spark.sparkContext._gateway.proc.pid, signal.SIGKILL)

@@ -10,7 +10,7 @@ import pytest
 from flows import same
 from pyspark.sql import SparkSession
 
-from elastream import Guards, Topology, run, sources
+from elastream import Guards, Topology, sources, start
 from elastream.control import JournalEntry, Observation, Policy, Proposal, Want
 from elastream.simulator.engine_works import EngineTurns
 from elastream.simulator.model import Node, make_model
@@ -28,10 +28,12 @@ def slow(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def flow() -> Graph:
-    made = Topology("both").source("in", sources.replay(constant(RATE, SECONDS)))
+    made = Topology("both")
+    made.source("in", sources.replay(constant(RATE, SECONDS)))
     made.map("slow", slow, after="in", replicas=(1, 6), waits=True)
     made.filter("half", lambda row: row["id"] % 2 == 0, after="slow", replicas=(1, 3))
-    return made.batch("last", same, after="half", replicas=(1, 2)).output("out", after="last").build()
+    made.batch("last", same, after="half", replicas=(1, 2)).output("out")
+    return made.build()
 
 
 class Scripted(Policy):
@@ -51,7 +53,7 @@ class Scripted(Policy):
 
 def on_spark(spark: SparkSession, base: Path) -> list[JournalEntry]:
     entries: list[JournalEntry] = []
-    with run(flow(), str(base), spark=spark, policy=Scripted(), td_s=1.5, guards=Guards(slack=0.0)) as handle:
+    with start(flow(), str(base), spark=spark, policy=Scripted(), td_s=1.5, guards=Guards(slack=0.0)) as handle:
         handle.on_decision(entries.append)
         assert handle.await_end(90)
     return entries

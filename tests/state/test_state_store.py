@@ -127,7 +127,7 @@ def test_a_store_does_not_grow_past_its_bound_and_has_what_it_had(tmp_path: Path
     written = dict[tuple[int, bytes], bytes]()
     with pytest.raises(
         BaseUnusable,
-        match=r"^state of 'count': this host would remember more than state_bytes_per_host=1_048_576 allows; start again",
+        match=r"^state of 'count': this host would remember more than StateSettings\(bytes_per_host=1_048_576\) allows; start again",
     ):
         for number in range(10_000):
             changes = [(number % 128, f"{number}-{n}".encode(), b"x" * 100) for n in range(10)]

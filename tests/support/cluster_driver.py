@@ -23,7 +23,7 @@ from typing import Any
 from flows import files_by_delivery, ids_in, same, tally, wait_for
 from pyspark.sql import SparkSession
 
-from elastream import Handle, Topology, groupings, run, sinks, sources
+from elastream import Handle, Topology, groupings, sinks, sources, start
 from elastream.engine import session
 from elastream.errors import ElastreamError
 from elastream.workload import constant
@@ -39,7 +39,8 @@ def tell(**answer: Any) -> None:
 def topology(folder: Path) -> Topology:
     """Rows of a streaming DataFrame, operators, one with state of Spark's, a sink of our own and one that Spark writes."""
     files = str(folder / "in")
-    flow = Topology("clustered").source(
+    flow = Topology("clustered")
+    flow.source(
         "in",
         sources.dataframe(
             lambda spark: spark.readStream.schema("id long").option("maxFilesPerTrigger", 1).json(files),
@@ -55,8 +56,8 @@ def topology(folder: Path) -> Topology:
     return flow
 
 
-def start(spark: SparkSession, folder: Path) -> Handle:
-    handle = run(topology(folder), str(folder / "base"), spark=spark, policy="dr-stream", td_s=1.0, benchmark_s=0)
+def start_and_watch(spark: SparkSession, folder: Path) -> Handle:
+    handle = start(topology(folder), str(folder / "base"), spark=spark, policy="dr-stream", td_s=1.0, benchmark_s=0)
 
     def tell_of_it() -> None:
         while handle.active:
@@ -65,7 +66,7 @@ def start(spark: SparkSession, folder: Path) -> Handle:
             homes = [hosts.get(lane.host, "nowhere") for o in seen.scalable() for lane in o.lanes if lane.host >= 0]
             tell(
                 at_s=time.monotonic(),
-                tick=handle.ledger.entry,
+                tick=handle.status.entry,
                 slots=seen.slots,
                 finished=len(ids_in(folder / "sink")),
                 hosts=len(set(hosts.values())),
@@ -73,7 +74,7 @@ def start(spark: SparkSession, folder: Path) -> Handle:
                 stray=homes.count("nowhere"),
             )
             time.sleep(0.3)
-        if failure := handle._failure():
+        if failure := handle.failure:
             tell(failed=str(failure))
 
     threading.Thread(target=tell_of_it, daemon=True).start()
@@ -94,10 +95,11 @@ def set_executors(spark: SparkSession, total: int) -> None:
 def refusal(spark: SparkSession, folder: Path, base: str | None = None, sink: str = "", python: str = "") -> str:
     """Why a run is refused that lacks one of these."""
     usual, spark.sparkContext.pythonExec = spark.sparkContext.pythonExec, python or spark.sparkContext.pythonExec
-    flow = Topology("lacking").source("in", sources.replay(constant(10, 1)))
+    flow = Topology("lacking")
+    flow.source("in", sources.replay(constant(10, 1)))
     flow.sink("end", sinks.parquet(sink or str(folder / "out")), after="in")
     try:
-        run(flow, (base or None) if base is not None else str(folder / "base"), spark=spark, policy=None)
+        start(flow, (base or None) if base is not None else str(folder / "base"), spark=spark, policy=None)
     except ElastreamError as error:
         return str(error)
     finally:
@@ -112,7 +114,7 @@ def main() -> None:
         order = json.loads(line)
         if "run" in order:
             folder = Path(order["run"])
-            handle = start(spark, folder)
+            handle = start_and_watch(spark, folder)
         elif "total" in order:
             set_executors(spark, order["total"])
         elif "lacking" in order:
@@ -122,7 +124,7 @@ def main() -> None:
             assert handle is not None
             wait_for(lambda: len(ids_in(folder / "sink")) == order["end"] or not handle.active, 120)  # noqa: B023
             for name in ("files", "tally"):
-                wait_for(lambda: not handle.ledger.queued(name) or not handle.active)  # noqa: B023
+                wait_for(lambda: not handle.status.queued.get(name) or not handle.active)  # noqa: B023
             handle.stop()
             found = handle.audit()
             tell(ended=[found.entered, found.finished, found.dropped, found.queued, found.duplicates, found.problems])

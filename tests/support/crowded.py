@@ -29,7 +29,8 @@ class Outcome:
 
 
 def crowded(arrivals: Arrivals, start: int) -> Model:
-    flow = Topology("crowded").source("in", sources.replay(arrivals))
+    flow = Topology("crowded")
+    flow.source("in", sources.replay(arrivals))
     known = {"in": OperatorTimes(1e-6, 1.0, 0.0)}
     before = "in"
     for number, service_ms in enumerate(SERVICE_MS):
@@ -38,7 +39,7 @@ def crowded(arrivals: Arrivals, start: int) -> Model:
         shares = {f"op{number + 1}": 1.0, "out": 1.0}
         known[name] = OperatorTimes(service_ms / 1e3, cpu=0.3, spread=1.0, shares=shares)
         before = name
-    return make_model(flow.output("out", after=before).build(), known, {"in": arrivals}, nodes=(Node(CORES),))
+    return make_model(flow.output("out", after=before).topology.build(), known, {"in": arrivals}, nodes=(Node(CORES),))
 
 
 def played(word: str | Policy, arrivals: Arrivals, *, start: int, seed: int = 1) -> Outcome:

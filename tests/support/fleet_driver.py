@@ -10,10 +10,10 @@ from typing import Any
 from flows import wait_for
 from word_counts import check_emitted, count_words, counted, expected, word_of
 
-from elastream import Guards, Topology, run, session, sources
+from elastream import Guards, Topology, session, sources, start
 from elastream.control import JournalEntry
 from elastream.control.level_guards import Prices
-from elastream.engine.tick.ports import Tick
+from elastream.engine.driver.ports import Tick
 from elastream.workload import steps
 
 KEYS = 200
@@ -38,22 +38,16 @@ def main() -> None:
         "id": lambda numbers: numbers,
         "word": lambda numbers: [word_of(int(n), KEYS) for n in numbers],
     }
-    flow = Topology("spike").source(
+    flow = Topology("spike")
+    flow.source(
         "in",
         sources.replay(
             workload, "id long, word string", lambda numbers: {name: of(numbers) for name, of in make.items()}
         ),
     )
     flow.map("look", look, after="in", replicas=(1, 8), waits=True)
-    flow.keyed(
-        "count",
-        count_words,
-        after="look",
-        key="word",
-        state="n long",
-        initial={"n": 0},
-        schema="word string, n long",
-        replicas=(1, 3),
+    flow.key_by("word", after="look").process(
+        "count", count_words, state="n long", initial={"n": 0}, schema="word string, n long", replicas=(1, 3)
     )
     flow.output("out", after="count")
     entries: list[JournalEntry] = []
@@ -65,7 +59,7 @@ def main() -> None:
 
     guards = Guards(executors=(1, 3), prices=Prices(executor=0.5))
     policy = f"multi-level:table={folder / 'table.yaml'}"
-    with run(flow, str(folder / "base"), spark=spark, policy=policy, td_s=1.0, guards=guards) as handle:
+    with start(flow, str(folder / "base"), spark=spark, policy=policy, td_s=1.0, guards=guards) as handle:
         handle.on_decision(entries.append)
         handle.subscribe(tick)
         assert handle.await_end(300)

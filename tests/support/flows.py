@@ -11,18 +11,27 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from elastream import Topology, sources
+from elastream import Graph, Topology, sources
 from elastream.engine.handle import RunHandle
 from elastream.lanes import Store
 from elastream.lanes.readers import read_output
+from elastream.lanes.state import LedgerState
 from elastream.workload import constant
+from elastream.workload.replay import Replay
 from elastream_lab.chaos.flow import files_by_delivery as files_by_delivery
 from elastream_lab.chaos.flow import tally as tally
 
 
 def numbers(count: int, seconds: float = 0.5) -> Topology:
     """A topology with a source `in` of `count` ids, all due within `seconds`."""
-    return Topology("test").source("in", sources.replay(constant(count / seconds, seconds)))
+    return Topology("test").source("in", sources.replay(constant(count / seconds, seconds))).topology
+
+
+def replay_of(graph: Graph) -> Replay:
+    """The replay that is the first source of a graph."""
+    replay = graph.sources[0].source
+    assert isinstance(replay, Replay)
+    return replay
 
 
 def same(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -50,7 +59,12 @@ def each_once(count: int) -> Counter[int]:
     return Counter(range(count))
 
 
-def finish(handle: RunHandle, timeout_s: float = 90.0) -> None:
+def ledger_of(handle: RunHandle) -> LedgerState:
+    """The driver's own state, for what no status has. Only the driver's thread may change it."""
+    return handle._run.base.state
+
+
+def finish(handle: RunHandle, timeout_s: float = 400.0) -> None:
     assert handle.await_end(timeout_s), f"did not end: {handle.observe()}"
 
 

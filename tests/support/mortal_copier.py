@@ -10,7 +10,7 @@ import sys
 from flows import same
 from mortal_driver import die
 
-from elastream import Topology, run, sinks, sources
+from elastream import Topology, sinks, sources, start
 from elastream.lanes import Entry, Ledger
 
 
@@ -32,10 +32,11 @@ def main() -> None:
     folder, servers, came, left, step = sys.argv[1:]
     if step == "before the commit of a delivery":
         arm()
-    flow = Topology("mortal").source("in", sources.kafka(servers, came, "id long", end="latest", most_per_tick=150))
+    flow = Topology("mortal")
+    flow.source("in", sources.kafka(servers, came, "id long", end="latest", most_per_tick=150))
     flow.batch("work", same, after="in", replicas=2)
     flow.sink("out", sinks.kafka(servers, left), after="work", replicas=2)
-    with run(flow, f"{folder}/base", master="local[4]", policy=None) as handle:
+    with start(flow, f"{folder}/base", master="local[4]", policy=None) as handle:
         handle.await_end()
 
 

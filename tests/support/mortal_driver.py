@@ -18,11 +18,11 @@ from typing import Any
 import pyarrow as pa
 from flows import files_by_delivery, ids_in, tally
 
-from elastream import Settings, Topology, groupings, run, sources
+from elastream import QueueSettings, Settings, Topology, groupings, sources, start
 from elastream.connectors.query.query import EdgeQuery
 from elastream.engine import session
-from elastream.engine.tick.ports import Tick
-from elastream.engine.tick.turns import Turns
+from elastream.engine.driver.outbox import Outbox
+from elastream.engine.driver.ports import Tick
 from elastream.lanes import Ledger
 from elastream.workload import constant
 
@@ -58,16 +58,16 @@ def after(ticks: int, original: Callable[..., Any], last_act: Callable[..., None
 def arm(step: str, ticks: int) -> None:
     """Make the driver die at this step, some ticks from now."""
     send, commit, append, tidy, batch = (
-        Turns._send,
+        Outbox.send,
         Ledger.commit,
         Ledger._append,
         Ledger.tidy,
         EdgeQuery._commit,
     )
 
-    def send_and_die(self: Turns, planned: Any, resized: Any) -> None:
-        send(self, planned, resized)
-        if planned.works:
+    def send_and_die(self: Outbox, dispatch: Any, *, rerouted: bool) -> None:
+        send(self, dispatch, rerouted=rerouted)
+        if dispatch.works:
             # The hosts have them now, and live on for a moment.
             die()
 
@@ -87,7 +87,7 @@ def arm(step: str, ticks: int) -> None:
 
     match step:
         case "after the works are sent":
-            Turns._send = after(ticks, send, send_and_die)  # type: ignore[method-assign]
+            Outbox.send = after(ticks, send, send_and_die)  # type: ignore[method-assign]
         case "before the commit":
             Ledger.commit = after(ticks, commit, lambda *args: die())  # type: ignore[method-assign]
         case "in the commit":
@@ -114,7 +114,8 @@ def killer(order: Path, driver: int) -> Callable[[pa.RecordBatch], pa.RecordBatc
 
 
 def topology(folder: Path, count: int) -> Topology:
-    flow = Topology("mortal").source("made", sources.replay(constant(count // 2, 1)))
+    flow = Topology("mortal")
+    flow.source("made", sources.replay(constant(count // 2, 1)))
     flow.source("read", sources.json(str(folder / "in"), "id long", files_per_tick=1))
     flow.batch("a", killer(folder / "order", os.getpid()), after=["made", "read"], replicas=(1, 4), start=2)
     flow.map("b", lambda row: row, after="a", grouping=groupings.fields("id"), replicas=(1, 4), start=3)
@@ -129,11 +130,11 @@ def main() -> None:
     arm(step, ticks=40)
     # All tuples are due at once and short lanes let them through a few at a time, so that the run lasts as many ticks as
     # the kills need, however long each takes.
-    settings = Settings(q_size=400)
+    settings = Settings(queues=QueueSettings(q_size=400))
     spark = session("local[6]")
     if not sys.stdin.readline():
         return
-    handle = run(topology(folder, count), str(folder / "base"), spark=spark, settings=settings, policy=None)
+    handle = start(topology(folder, count), str(folder / "base"), spark=spark, settings=settings, policy=None)
 
     def at_each_tick(tick: Tick) -> None:
         print(tick.number, flush=True)
@@ -144,7 +145,7 @@ def main() -> None:
     seen: list[int] = []
     handle.subscribe(at_each_tick)
     while handle.active and (
-        sum(ids_in(folder / "sink").values()) < count or handle.ledger.totals["tally"].processed < count
+        sum(ids_in(folder / "sink").values()) < count or handle.status.totals["tally"].processed < count
     ):
         time.sleep(0.1)
     handle.stop()

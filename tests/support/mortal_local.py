@@ -44,15 +44,18 @@ def main() -> None:
     arm(step, ticks=40)
     ordered = folder / "order"
     # All tuples are due at once: how long the run takes is for the operators to say.
-    flow = Topology("mortal").source("in", sources.replay(constant(count, 1)), replicas=2)
+    flow = Topology("mortal")
+    flow.source("in", sources.replay(constant(count, 1)), replicas=2)
     flow.map("a", slow, after="in", replicas=(1, 4), start=2)
     flow.batch("kill", killer(ordered, os.getpid()), after="a", chain=True)
     flow.map("b", with_digit, after="kill", schema="id long, digit long", grouping=groupings.fields("id"), replicas=3)
     flow.sink("end", files_by_delivery(folder / "sink"), after="b", replicas=2)
     flow.output("out", after="b")
-    flow.keyed("tally", tallied, after="b", key="digit", state="n long", initial={"n": 0}, replicas=(1, 4), start=2)
+    flow.key_by("digit", after="b").process(
+        "tally", tallied, state="n long", initial={"n": 0}, replicas=(1, 4), start=2
+    )
     flow.output("tallies", after="tally")
-    with LocalEngine(processes=True).run(flow, str(folder / "base")) as handle:
+    with LocalEngine(processes=True).start(flow, str(folder / "base")) as handle:
         told: list[int] = []
         moved = 0
         moments = random.Random(count)
@@ -62,7 +65,7 @@ def main() -> None:
                 moved += 1
                 with open(folder / "moves", "a", encoding="utf-8") as file:
                     file.write(f"{move.groups}\n")
-            pids = sorted(seats.pid for seats in list(handle._run.planner.roster.hosts.values()))
+            pids = sorted(host.pid for host in handle.status.hosts)
             if pids != told and handle.totals("end").finished:
                 told = pids
                 print(*pids, flush=True)

@@ -47,7 +47,8 @@ def line(
     zipf: float = 0.0,
 ) -> Model:
     """Operators one behind another; `shares` say how much each passes on."""
-    flow = Topology("line").source("in", sources.replay(arrivals))
+    flow = Topology("line")
+    flow.source("in", sources.replay(arrivals))
     known = {"in": OperatorTimes(1e-6, 1.0, 0.0)}
     before = "in"
     for number in range(length):
@@ -58,7 +59,7 @@ def line(
         share = shares[number] if number < len(shares) else 1.0
         known[name] = replace(times, shares={f"op{number + 1}": share, "out": share})
         before = name
-    graph = flow.output("out", after=before).build()
+    graph = flow.output("out", after=before).topology.build()
     return make_model(graph, known, {"in": arrivals}, nodes=nodes, zipf=zipf)
 
 
@@ -75,13 +76,22 @@ def counting(
     keyed: bool = True,
 ) -> Model:
     """A source, and an operator that keys choose the replicas of; it counts them when it is `keyed`."""
-    flow = Topology("counting").source("in", sources.replay(arrivals))
-    how: dict[str, Any] = {"after": "in", "replicas": (1, pool), "start": start, "grouping": grouping}
+    flow = Topology("counting")
+    flow.source("in", sources.replay(arrivals))
     if keyed:
-        flow.keyed("count", _count, key="id", state="n long", initial={"n": 0}, schema="id long, n long", **how)
+        by_id = flow.key_by("id", redirect=grouping.redirects, after="in")
+        by_id.process(
+            "count",
+            _count,
+            state="n long",
+            initial={"n": 0},
+            schema="id long, n long",
+            replicas=(1, pool),
+            start=start,
+        )
     else:
-        flow.batch("count", lambda batch: batch, **how)
-    graph = flow.output("out", after="count").build()
+        flow.batch("count", lambda batch: batch, after="in", replicas=(1, pool), start=start, grouping=grouping)
+    graph = flow.output("out", after="count").topology.build()
     known = {"in": OperatorTimes(1e-6, 1.0, 0.0), "count": times}
     return make_model(graph, known, {"in": arrivals}, nodes=nodes, keys=keys, zipf=zipf)
 

@@ -29,7 +29,7 @@ def words(schema: str = "id long, word string") -> sources.Replay:
 
 
 def reading() -> Topology:
-    return Topology("words").source("read", words())
+    return Topology("words").source("read", words()).topology
 
 
 def message_of(declare: Declare) -> str:
@@ -46,12 +46,14 @@ def diamond() -> Graph:
     return (
         Topology("diamond")
         .source("read", words(), replicas=2)
-        .map("clean", unchanged, after="read", replicas=(1, 4), start=2, grouping=groupings.fields("id"))
-        .map("trim", unchanged, after="clean", schema="id long, n int", chain=True)
-        .filter("left", bool, after="trim", replicas=3, grouping=groupings.partial_key("id", "n"))
-        .filter("right", bool, after="trim", grouping=groupings.global_)
-        .map("join", unchanged, after=["left", "right"], grouping={"left": groupings.all_, "right": groupings.local})
-        .sink("store", keep_nothing, after="join", chain=True)
-        .output("table", after="left")
-        .build()
+        .map("clean", unchanged, replicas=(1, 4), start=2, grouping=groupings.fields("id"))
+        .map("trim", unchanged, schema="id long, n int", chain=True)
+        .filter("left", bool, replicas=3, grouping=groupings.partial_key("id", "n"))
+        .topology.filter("right", bool, after="trim", grouping=groupings.global_)
+        .topology.map(
+            "join", unchanged, after=["left", "right"], grouping={"left": groupings.all_, "right": groupings.local}
+        )
+        .sink("store", keep_nothing, chain=True)
+        .topology.output("table", after="left")
+        .topology.build()
     )

@@ -10,9 +10,9 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 
 from elastream import Topology, sources
+from elastream.engine.driver.event_time.timers import LaneTimers
 from elastream.engine.event_times import event_time_origins, origin_name, tracked_operators
 from elastream.engine.messages import LaneReceipt
-from elastream.engine.tick.timers import LaneTimers
 from elastream.lanes import LaneId, LedgerState
 from elastream.lanes.entries import Entry
 from elastream.lanes.segments import Appended, SchemaId, Slice
@@ -24,23 +24,16 @@ IDLE_S = 5.0
 MADE_AT = "at timestamp, key long"
 
 
-def replay(columns: str = MADE_AT) -> object:
+def replay(columns: str = MADE_AT) -> sources.Replay:
     return sources.replay(constant(1000, 1000), columns, lambda numbers: {})
 
 
 def window(flow: Topology, *after: str, lateness_s: float = LATENESS_S) -> Graph:
-    flow.window(
-        "w",
-        after=list(after),
-        key="key",
-        time="at",
-        every_s=60.0,
-        lateness_s=lateness_s,
-        aggregate={"n": "count()"},
-        replicas=(1, 4),
-        start=2,
+    flow.key_by("key", after=list(after)).window(
+        "w", time="at", every_s=60.0, lateness_s=lateness_s, aggregate={"n": "count()"}, replicas=(1, 4), start=2
     )
-    return flow.output("out", after="w").build()
+    flow.output("out", after="w")
+    return flow.build()
 
 
 @dataclass

@@ -22,7 +22,7 @@ def words(count: int, keys: int, seconds: float = 0.5) -> Topology:
         return {"id": numbers, "word": [word_of(int(n), keys) for n in numbers]}
 
     replay = sources.replay(constant(count / seconds, seconds), "id long, word string", make)
-    return Topology("words").source("in", replay)
+    return Topology("words").source("in", replay).topology
 
 
 def word_of(number: int, keys: int) -> str:
@@ -38,10 +38,11 @@ def count_words(key: str, rows: Rows, state: Any) -> Iterator[dict[str, Any]]:
     yield {"word": key, "n": state.n}
 
 
-def counting(flow: Topology, function: Callable[..., Any] = count_words, **how: Any) -> Topology:
+def counting(flow: Topology, function: Callable[..., Any] = count_words, *, after: str = "in", **how: Any) -> Topology:
     options = {"state": "n long", "initial": {"n": 0}, "schema": "word string, n long", "replicas": (1, 6), "start": 2}
-    flow.keyed("count", function, **{"after": "in", "key": "word", **options, **how})
-    return flow.output("out", after="count")
+    by_word = flow.key_by("word", after=after)
+    by_word.process("count", function, **{**options, **how}).output("out")
+    return flow
 
 
 def counted(handle: Any) -> Counter[str]:

@@ -3,18 +3,19 @@
 from collections.abc import Callable
 
 import pytest
+from flows import replay_of
 from pyspark import cloudpickle
 from topologies import diamond, keep_nothing, reading, unchanged, words
 
-from elastream import Graph, Topology, groupings
+from elastream import Graph, Stream, Topology, groupings
 from elastream.errors import TopologyError
 from elastream.topology import Kind, Replicas, parse_schema
 
 
 def test_a_built_topology_is_frozen_and_says_so() -> None:
-    topology = reading().sink("store", keep_nothing, after="read")
+    topology = reading().sink("store", keep_nothing, after="read").topology
     graph = topology.build()
-    late: list[Callable[[], Topology]] = [
+    late: list[Callable[[], Stream]] = [
         lambda: topology.map("late", unchanged, after="read"),
         lambda: topology.source("more", words()),
         lambda: topology.output("table", after="read"),
@@ -27,7 +28,7 @@ def test_a_built_topology_is_frozen_and_says_so() -> None:
 
 
 def test_a_graph_and_its_parts_cannot_be_changed() -> None:
-    graph = reading().sink("store", keep_nothing, after="read").build()
+    graph = reading().sink("store", keep_nothing, after="read").topology.build()
     for part, name in ((graph, "edges"), (graph["store"], "replicas"), (graph.edges[0], "grouping")):
         with pytest.raises(AttributeError):
             setattr(part, name, None)
@@ -45,9 +46,9 @@ def test_an_operator_may_be_declared_before_the_one_it_comes_after() -> None:
     graph = (
         reading()
         .sink("store", keep_nothing, after="keep")
-        .filter("keep", bool, after="score")
-        .map("score", unchanged, after="read", schema="id long, score double")
-        .build()
+        .topology.filter("keep", bool, after="score")
+        .topology.map("score", unchanged, after="read", schema="id long, score double")
+        .topology.build()
     )
     assert [operator.name for operator in graph.operators] == ["read", "score", "keep", "store"]
     wanted = parse_schema("id long, score double")
@@ -74,9 +75,9 @@ def test_a_chain_may_begin_at_a_source_and_be_long() -> None:
     graph = (
         reading()
         .map("a", unchanged, after="read", chain=True)
-        .map("b", unchanged, after="a", chain=True)
-        .sink("c", keep_nothing, after="b", chain=True)
-        .build()
+        .map("b", unchanged, chain=True)
+        .sink("c", keep_nothing, chain=True)
+        .topology.build()
     )
     assert [member.name for member in graph.chain("read")] == ["read", "a", "b", "c"]
     assert graph.edges_leaving("read") == ()
@@ -108,7 +109,9 @@ def test_replicas_are_one_number_or_a_range_that_begins_at_its_least() -> None:
     graph = diamond()
     assert graph["left"].replicas == Replicas(3, 3, 3)
     assert graph["clean"].replicas == Replicas(1, 4, 2)
-    assert reading().sink("s", keep_nothing, after="read", replicas=(2, 5)).build()["s"].replicas == Replicas(2, 5, 2)
+    assert reading().sink("s", keep_nothing, after="read", replicas=(2, 5)).topology.build()["s"].replicas == Replicas(
+        2, 5, 2
+    )
 
 
 def test_each_predecessor_may_have_its_own_grouping() -> None:
@@ -133,13 +136,12 @@ def test_a_graph_survives_the_trip_to_a_worker() -> None:
         .map(
             "triple",
             lambda row: {"id": row["id"] * factor},
-            after="read",
             replicas=(1, 4),
             grouping=groupings.fields("id"),
         )
-        .map("same", unchanged, after="triple", chain=True)
-        .output("table", after="same")
-        .build()
+        .map("same", unchanged, chain=True)
+        .output("table")
+        .topology.build()
     )
     # Asked before it is packed, so that remembered answers would travel too if they did.
     assert graph["triple"].name == "triple"
@@ -153,5 +155,5 @@ def test_a_graph_survives_the_trip_to_a_worker() -> None:
     ]
     assert arrived["triple"].function is not None
     assert arrived["triple"].function({"id": 7}) == {"id": 21}
-    assert arrived["read"].source.rows(5, 8).column("id").to_pylist() == [5, 6, 7]
+    assert replay_of(arrived).rows(5, 8).column("id").to_pylist() == [5, 6, 7]
     assert [o.name for o in arrived.served] == ["triple", "table"]

@@ -11,9 +11,10 @@ def test_a_printed_topology_shows_operators_replicas_and_groupings() -> None:
     topology = (
         Topology("tweets")
         .source("read", words())
-        .map("score", unchanged, after="read", replicas=(1, 8), start=2, grouping=groupings.fields("id", "word"))
-        .map("trim", unchanged, after="score", chain=True)
-        .sink("store", keep_nothing, after="trim", replicas=3)
+        .map("score", unchanged, replicas=(1, 8), start=2, grouping=groupings.fields("id", "word"))
+        .map("trim", unchanged, chain=True)
+        .sink("store", keep_nothing, replicas=3)
+        .topology
     )
     assert str(topology).splitlines() == [
         "tweets",
@@ -47,7 +48,7 @@ def test_the_picture_for_notebooks_is_well_formed_and_shows_everything() -> None
 
 def test_names_that_look_like_markup_do_not_break_the_picture() -> None:
     name = "<b>&\"'é</b>".replace("/", "|")
-    topology = Topology("<t>").source(name, words()).sink("a & b", keep_nothing, after=name)
+    topology = Topology("<t>").source(name, words()).sink("a & b", keep_nothing).topology
     assert {name, "a & b"} <= set(_texts(topology._repr_html_()))
 
 

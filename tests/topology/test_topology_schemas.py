@@ -168,8 +168,8 @@ CLICK = pa.schema(
 
 def test_a_dataclass_declares_its_fields() -> None:
     assert parse_schema(Click) == CLICK
-    made = Topology("flow").source("in", sources.replay(constant(1, 1))).map("a", unchanged, after="in", schema=Click)
-    assert made.output("out", after="a").build()["a"].schema == CLICK
+    made = Topology("flow").source("in", sources.replay(constant(1, 1))).map("a", unchanged, schema=Click).topology
+    assert made.output("out", after="a").topology.build()["a"].schema == CLICK
     said = message_of(lambda topology: parse_schema(Place))
     assert said.startswith("schema Place: field 'at' is tuple[float, float]") and "list[...]" in said
     said = message_of(lambda topology: parse_schema(Point(1.0, 2.0)))

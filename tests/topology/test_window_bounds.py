@@ -13,9 +13,10 @@ from elastream.workload import constant
 
 def declare(unit: str = "us", **how: Any) -> None:
     columns = pa.schema([pa.field("key", pa.int64()), pa.field("at", pa.timestamp(unit, "UTC"))])
-    flow = Topology("test").source("in", sources.replay(constant(1, 1), columns, lambda numbers: {}))
-    flow.window("w", after="in", key="key", time="at", aggregate={"n": "count()"}, **how)
-    flow.output("out", after="w").build()
+    flow = Topology("test")
+    flow.source("in", sources.replay(constant(1, 1), columns, lambda numbers: {}))
+    flow.key_by("key", after="in").window("w", time="at", aggregate={"n": "count()"}, **how)
+    flow.output("out", after="w").topology.build()
 
 
 def said_of(unit: str = "us", **how: Any) -> str:

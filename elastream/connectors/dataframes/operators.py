@@ -18,8 +18,8 @@ from elastream.connectors.query.lane_reader import ByTask, TaskReceipts
 from elastream.connectors.query.lane_source import lane_source
 from elastream.connectors.query.sink_jobs import LEAST_SHARE
 from elastream.connectors.query.source_branch import RECEIPT_SCHEMA, due_time
-from elastream.connectors.query.stream import Stream
 from elastream.connectors.query.task import EDGE_WORK
+from elastream.connectors.spark_source import SparkSource
 from elastream.engine import messages
 from elastream.engine.messages import LatencyCounts, Receipt
 from elastream.engine.spark.java_errors import java_reason
@@ -163,7 +163,7 @@ class _OperatorBranch:
 
 def keep_branches(store: Store, graph: Graph) -> None:
     """Spark knows state and offsets by their places in the query: a base with a checkpoint keeps its branches for ever."""
-    kept = [s.name for s in graph.sources if isinstance(s.source, Stream)]
+    kept = [s.name for s in graph.sources if isinstance(s.source, SparkSource)]
     kept += [operator.name for operator in graph.operators if operator.kind is Kind.DATAFRAME]
     if not store.exists(BRANCHES):
         store.write(BRANCHES, seal("branches", {"branches": kept}))

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from elastream.connectors.query.spark_sink import OWN, Write, WriteFrame, Writer
+from elastream.connectors.spark_sink import OWN, SinkBatch, SparkSink, WriteFrame
 from elastream.errors import RunFailed, TopologyError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ OBJECT_STORES = {"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "os
 
 
 @dataclass(frozen=True)
-class FileSink(Writer):
+class FileSink(SparkSink):
     """One directory."""
 
     format: str
@@ -54,7 +54,7 @@ class FileSink(Writer):
         default = jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(configuration)
         _refuse_object_store(f"sink {sink!r}", urlsplit(self.path).scheme or default.getScheme())
 
-        def write(frame: DataFrame, write: Write) -> None:
+        def write(frame: DataFrame, write: SinkBatch) -> None:
             tried, final = (jvm.org.apache.hadoop.fs.Path(f"{self.path}/{name}") for name in _names(write))
             files = final.getFileSystem(configuration)
             if write.may_be_repeated and files.exists(final):
@@ -75,7 +75,7 @@ def _refuse_object_store(where: str, scheme: str) -> None:
         )
 
 
-def _names(write: Write) -> tuple[str, str]:
+def _names(write: SinkBatch) -> tuple[str, str]:
     return f"_writing/{write.id}", f"delivery={write.id}"
 
 
@@ -100,4 +100,4 @@ def _files(kind: str, path: str, every_s: float, options: Options | None) -> Fil
     if not isinstance(path, str):
         raise TopologyError(f"{kind}: expected the path of a directory as text, got {type(path).__name__}")
     _refuse_object_store(f"{kind} {path}", urlsplit(path).scheme)
-    return FileSink(None, every_s, kind, path.rstrip("/"), dict(options or {}))
+    return FileSink(kind, path.rstrip("/"), dict(options or {}), every_s=every_s)

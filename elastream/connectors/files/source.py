@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from elastream.connectors.query.stream import DAMAGED, State, Stream
+from elastream.connectors.spark_source import DAMAGED, SparkSource, State
 from elastream.engine.spark.redaction import redacted
 from elastream.errors import TopologyError
 from elastream.topology import parse_schema
@@ -20,7 +20,7 @@ Options = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Files(Stream):
+class Files(SparkSource):
     """One directory, and the files that come into it."""
 
     format: str
@@ -89,4 +89,4 @@ def _files(
         )
     if files_per_tick < 1:
         raise TopologyError(f"{kind}: files_per_tick must be 1 or more, got {files_per_tick}")
-    return Files(columns, due, kind, path, files_per_tick, dict(options or {}))
+    return Files(kind, path, files_per_tick, dict(options or {}), schema=columns, due=due)

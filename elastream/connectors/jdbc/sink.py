@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from elastream.connectors.jdbc.key import KeyedTable, see_to_key
-from elastream.connectors.query.spark_sink import SEQUENCE, TASK, Write, WriteFrame, Writer
+from elastream.connectors.spark_sink import SEQUENCE, TASK, SinkBatch, SparkSink, WriteFrame
 from elastream.engine.spark.jars import POSTGRESQL
 from elastream.engine.spark.redaction import redacted
 from elastream.errors import TopologyError
@@ -26,7 +26,7 @@ NAME = ("delivery", "sequence")
 
 
 @dataclass(frozen=True)
-class JdbcSink(Writer):
+class JdbcSink(SparkSink):
     """One table, made by Spark when it is not there, and then with a unique key."""
 
     table: str
@@ -51,7 +51,7 @@ class JdbcSink(Writer):
         def append(rows: DataFrame) -> None:
             rows.write.format("jdbc").options(**options).mode("append").save()
 
-        def write(frame: DataFrame, write: Write) -> None:
+        def write(frame: DataFrame, write: SinkBatch) -> None:
             rows = frame.withColumnsRenamed(dict(zip((TASK, SEQUENCE), NAME, strict=True))).drop(DUE)
             if write.may_be_repeated:
                 keyed = KeyedTable(spark, options, NAME)
@@ -85,4 +85,4 @@ def jdbc(url: str, table: str, *, every_s: float = 0.0, options: Mapping[str, st
     postgres = url.startswith("jdbc:postgresql:")
     # One statement for many rows: PostgreSQL is several times quicker with these.
     usual = {"driver": POSTGRESQL.class_name, "reWriteBatchedInserts": "true"} if postgres else {}
-    return JdbcSink(POSTGRESQL if postgres else None, every_s, table, url, usual | dict(options or {}))
+    return JdbcSink(table, url, usual | dict(options or {}), jars=POSTGRESQL if postgres else None, every_s=every_s)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from elastream.connectors.kafka.admin import check_servers, kafka_admin
 from elastream.connectors.kafka.source import HEADERS, Values
-from elastream.connectors.query.spark_sink import SEQUENCE, TASK, Write, WriteFrame, Writer
+from elastream.connectors.spark_sink import SEQUENCE, TASK, SinkBatch, SparkSink, WriteFrame
 from elastream.engine.spark.jars import KAFKA
 from elastream.engine.spark.redaction import redacted
 from elastream.errors import TopologyError
@@ -31,7 +31,7 @@ _HEADERS = parse_schema(f"headers {HEADERS}").field("headers").type
 
 
 @dataclass(frozen=True)
-class KafkaSink(Writer):
+class KafkaSink(SparkSink):
     """One topic."""
 
     servers: str
@@ -63,7 +63,7 @@ class KafkaSink(Writer):
         columns = self._columns(schema, partitions)
         options = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, **self.options}
 
-        def write(frame: DataFrame, write: Write) -> None:
+        def write(frame: DataFrame, write: SinkBatch) -> None:
             frame.selectExpr(*columns).write.format("kafka").options(**options).save()
 
         return write
@@ -114,4 +114,4 @@ def kafka(
     check_servers(servers, topic)
     if value not in ("json", "string", "binary"):
         raise TopologyError(f"kafka: value must be 'json', 'string' or 'binary', got {value!r}")
-    return KafkaSink(KAFKA, 0.0, servers, topic, value, key, dict(options or {}))
+    return KafkaSink(servers, topic, value, key, dict(options or {}), jars=KAFKA)

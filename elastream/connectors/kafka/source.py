@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from elastream.connectors.kafka.admin import check_servers, kafka_admin
-from elastream.connectors.query.stream import DAMAGED, NAME, PART, Progress, State, Stream
-from elastream.engine.spark.jars import KAFKA, Jars
+from elastream.connectors.spark_source import DAMAGED, NAME, PART, Progress, SparkSource, State
+from elastream.engine.spark.jars import KAFKA
 from elastream.engine.spark.redaction import redacted
 from elastream.errors import SettingError, TopologyError
 from elastream.kafka import NAME_SQL, TIME_SQL
@@ -33,7 +33,7 @@ TIME = "_time"
 
 
 @dataclass(frozen=True)
-class Kafka(Stream):
+class Kafka(SparkSource):
     """One topic. Its offsets are in Spark's checkpoint; where it ends, if it does, is in the ledger."""
 
     servers: str
@@ -48,7 +48,6 @@ class Kafka(Stream):
     most_per_tick: int
     options: Mapping[str, str] = field(repr=False)
     """They may hold passwords."""
-    jars: Jars = KAFKA
 
     def begin(self, spark: SparkSession, source: str, known: State) -> State:
         """Where it ends is settled when a base is begun: a restart does not move it."""
@@ -204,4 +203,5 @@ def kafka(
         once=once,
         most_per_tick=most_per_tick,
         options=dict(options or {}),
+        jars=KAFKA,
     )

@@ -6,11 +6,11 @@ from elastream.connectors.query.edges import SparkEdges
 from elastream.connectors.query.query import EdgeQuery
 from elastream.connectors.query.sink_jobs import SinkJobs
 from elastream.connectors.query.source_progress import SourceProgress
-from elastream.connectors.query.stream import Stream
+from elastream.connectors.spark_source import SparkSource
 from elastream.engine.assemble import Parts
+from elastream.engine.driver.lifecycle import RunLife
+from elastream.engine.driver.ports import EdgeBatch, SinkJob
 from elastream.engine.messages import Receipt
-from elastream.engine.tick.life import RunLife
-from elastream.engine.tick.ports import EdgeBatch
 from elastream.errors import ElastreamError, SettingError
 from elastream.lanes import Store
 from elastream.topology import Graph, Kind
@@ -18,10 +18,13 @@ from elastream.topology import Graph, Kind
 CHECKPOINT = "checkpoint"
 """The folder of a base in which Spark's checkpoint is."""
 
+PAUSE_S = 10.0
+"""How long Spark may take to commit its last batch before a drain goes on."""
+
 
 def has_edges(graph: Graph) -> bool:
     """True when Spark serves a part of it."""
-    streams = any(isinstance(source.source, Stream) for source in graph.sources)
+    streams = any(isinstance(source.source, SparkSource) for source in graph.sources)
     return streams or any(operator.by_spark for operator in graph.operators)
 
 
@@ -34,10 +37,7 @@ class ConnectedEdges:
         self.edges = SparkEdges(
             graph,
             parts.program.settings,
-            parts.state,
-            parts.estimates,
-            parts.planner,
-            parts.loads,
+            parts.tables,
             self._progress,
             folder,
         )
@@ -51,7 +51,7 @@ class ConnectedEdges:
                 return _checkpoint(lasts, parts.store, checkpoint, folder)
 
             self.query = EdgeQuery(
-                spark, parts.program, parts.store, parts.state, self.edges, self._progress, place, folder
+                spark, parts.program, parts.store, parts.tables.state, self.edges, self._progress, place, folder
             )
         self._jobs = SinkJobs(spark, parts.program, self._written)
 
@@ -60,6 +60,21 @@ class ConnectedEdges:
         self.edges.write_job = self._jobs.write
         if self.query is not None:
             self.query.start(life)
+
+    def stop_reading(self) -> None:
+        """Read no more from streaming sources in this run.
+
+        Not called in the tick's thread, which has to commit the last batch.
+        """
+        if self.query is None:
+            return
+        if self.query.frames and self._progress:
+            raise SettingError(
+                "drain: dataframe operators and streaming sources share one query of Spark's, so reading cannot be stopped "
+                "alone; stop the run instead: what waits is served by the next one"
+            )
+        if not self.query.frames:
+            self.query.pause(PAUSE_S)
 
     def close(self) -> None:
         if self.query is not None:
@@ -79,8 +94,8 @@ class ConnectedEdges:
         if isinstance(result, ElastreamError):
             life.fail(result)
             return
-        self.edges.leave(EdgeBatch(result, committed=lambda: self.edges.sink_written(sink, life.now())))
-        life.call()
+        self.edges.leave(EdgeBatch(result, SinkJob(sink)))
+        life.wake()
 
 
 def _checkpoint(lasts: bool, store: Store, asked: str | None, folder: str) -> str:

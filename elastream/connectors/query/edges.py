@@ -3,6 +3,7 @@
 `plan`, `begin`, `take` and the others are called in the tick's thread. Spark's threads leave what they have done in a queue.
 """
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -11,15 +12,12 @@ from elastream import rules
 from elastream.connectors.query.lane_source import Offer
 from elastream.connectors.query.source_progress import SourceProgress
 from elastream.connectors.query.task import EDGE_WORK, EdgeRouting, EdgeWork, to_text
-from elastream.engine.messages import LaneRows, LaneWork, Routing
-from elastream.engine.tick.estimates import Estimates
-from elastream.engine.tick.lane_loads import LaneLoads
-from elastream.engine.tick.planner import Planner
-from elastream.engine.tick.ports import EdgeBatch
-from elastream.engine.tick.works import NextWorks
+from elastream.engine.driver.dispatch.works import Dispatch
+from elastream.engine.driver.ports import EdgeBatch, QueryBatch, SinkJob, SourcesEnded, SparkPart
+from elastream.engine.driver.tables import Tables
+from elastream.engine.messages import LaneRows, Routing, ServeWork
 from elastream.lanes.entries import Given, Reread
 from elastream.lanes.segments import LaneId, SchemaId
-from elastream.lanes.state import LedgerState
 from elastream.settings import Settings
 from elastream.topology import Graph, Kind
 from elastream.workload.replay import Replay
@@ -46,19 +44,17 @@ class SparkEdges:
         self,
         graph: Graph,
         settings: Settings,
-        state: LedgerState,
-        estimates: Estimates,
-        planner: Planner,
-        loads: LaneLoads,
+        tables: Tables,
         progress: SourceProgress,
         folder: str,
     ) -> None:
         self._graph = graph
         self._settings = settings
-        self._state = state
-        self._estimates = estimates
-        self._planner = planner
-        self._loads = loads
+        self._state = tables.state
+        self._estimates = tables.estimates
+        self._facts = tables.facts
+        self._headroom = tables.works.headroom
+        self._replays = tables.replays
         self._progress = progress
         self._folder = folder
         self._sinks = [_SinkState(o.name, o.writer.every_s) for o in graph.operators if o.writer is not None]
@@ -78,7 +74,9 @@ class SparkEdges:
         """True when a batch of the query has begun."""
         self._opened_s: float | None = None
         self._now = 0.0
-        planner.has_unread = self.has_unread
+        self._committed_batch = threading.Condition()
+        self._last_committed: QueryBatch | None = None
+        """The newest batch of the query that is in the ledger."""
         self.planned: dict[str, int] = {}
         """Per dataframe operator, how many tasks the last offer has."""
         self.planned_again: dict[str, int] = {}
@@ -100,20 +98,20 @@ class SparkEdges:
 
     # -- the tick's thread
 
-    def plan(self, planned: NextWorks, now: float, wall_s: float) -> None:
+    def plan(self, dispatch: Dispatch, now: float, wall_s: float) -> None:
         self._now = now
         if self._opened_s is None:
             self._opened_s = now
         for sink in self._sinks:
             if not sink.writing and not sink.given:
                 sink.given = self._sink_given(sink, now, wall_s)
-                planned.given += sink.given
+                dispatch.given += sink.given
         if self._frames and not self._offered and not self.paused:
             found = [given for name in self._frames for given in self._given(name, wall_s)]
             flushes = not found and any(again.slices for again in self._state.reread)
             if found or flushes:
-                planned.given += found
-                planned.offer = self._state.offer + 1
+                dispatch.given += found
+                dispatch.offer = self._state.offer + 1
                 self._offered, self._flushing = True, flushes
                 self._next_offer = found
 
@@ -132,13 +130,42 @@ class SparkEdges:
             found.append(self._done.get())
         return found
 
+    def part_of(self, batch: EdgeBatch) -> SparkPart:
+        origin = batch.origin
+        if isinstance(origin, QueryBatch):
+            reread = self._reread() if origin.offer_read and self.stateful else None
+            return SparkPart(
+                self._progress.states_after(self._state, origin.query), origin.query, origin.number, reread
+            )
+        return SparkPart(self._progress.ended(self._state) if isinstance(origin, SourcesEnded) else {})
+
+    def committed(self, batch: EdgeBatch, now: float) -> None:
+        origin = batch.origin
+        if isinstance(origin, SinkJob):
+            self._sink_written(origin.sink, now)
+        elif isinstance(origin, QueryBatch):
+            rows = {receipt.head: sum(lane.processed for lane in receipt.operators) for receipt in batch.receipts}
+            self._progress.add(origin.number, rows)
+            self._batch_ended(offer_read=origin.offer_read)
+            with self._committed_batch:
+                self._last_committed = origin
+                self._committed_batch.notify_all()
+
+    def await_commit(self, batch: QueryBatch, timeout_s: float) -> bool:
+        """In Spark's thread: wait until a batch of the query is in the ledger; False if the time ran out first."""
+        with self._committed_batch:
+            return self._committed_batch.wait_for(lambda: self._last_committed == batch, timeout_s)
+
     def is_drained(self) -> bool:
-        if any(sink.writing or sink.given for sink in self._sinks) or self._offered:
+        if not self.is_idle():
             return False
         if self.stateful and any(again.slices for again in self._state.reread):
             # Spark moves the watermark when a batch is over: what is final by it comes with the next one.
             return False
         return self._progress.all_over(self._state)
+
+    def is_idle(self) -> bool:
+        return not self._offered and not any(sink.writing or sink.given for sink in self._sinks)
 
     def spare_from(self) -> int:
         return self._state.entry + 1 if self._batch_entry is None else self._batch_entry
@@ -150,14 +177,14 @@ class SparkEdges:
         self._has_read = True
         queued = {}
         for head in heads:
-            queued.update(self._planner.facts.queued(head))
+            queued.update(self._facts.queued(head))
         return EdgeRouting(
             self._state.entry,
             wall_s,
-            Routing(dict(self._state.sizes), dict(self._state.owners), self._planner.loads.splits),
+            Routing(dict(self._state.sizes), dict(self._state.owners), self._facts.routing().splits),
             self._state.entry,
             queued,
-            {head: found for head in heads if (found := self._planner.facts.loads_of(head))},
+            {head: found for head in heads if (found := self._facts.loads_of(head))},
             self._state.memories,
         )
 
@@ -165,7 +192,7 @@ class SparkEdges:
         """For a batch that Spark repeats although the ledger has it."""
         return EdgeRouting(self._state.entry, wall_s, Routing(), 0, discard=True)
 
-    def batch_ended(self, *, offer_read: bool) -> None:
+    def _batch_ended(self, *, offer_read: bool) -> None:
         """A batch of the query is in the ledger.
 
         Spark asks for the news of each operator by itself, and may have read only some of an offer that came in between. The
@@ -176,7 +203,7 @@ class SparkEdges:
             self._offered = self._flushing = False
             self._next_offer = None
 
-    def reread(self) -> list[Reread]:
+    def _reread(self) -> list[Reread]:
         """What the operators with state take in the offer that is out; asked before it is consumed."""
         found = []
         for lane, given in self._state.given.items():
@@ -186,7 +213,7 @@ class SparkEdges:
                 found.append(Reread(self._state.offer, *lane, queue.consumed, given.planned_s, given.t_out_s, slices))
         return found
 
-    def sink_written(self, sink: str, wrote_s: float) -> None:
+    def _sink_written(self, sink: str, wrote_s: float) -> None:
         """A job's receipts are in the ledger."""
         for state in self._sinks:
             if state.name == sink:
@@ -195,7 +222,7 @@ class SparkEdges:
     def has_unread(self, source: str, part: str | None, wall_s: float) -> bool:
         """True when rows of a source, or of one part of it, are there or may be: a batch that is being read may have some."""
         if source not in self._streams:
-            return self._planner.replays.has_unread(source, part, wall_s)
+            return self._replays.has_unread(source, part, wall_s)
         if not self._has_read:
             return self._now - (self._opened_s or 0.0) < FIRST_BATCH_S
         if self._batch_entry is not None:
@@ -224,17 +251,18 @@ class SparkEdges:
         most = max((len(queue) for queue in lanes.values()), default=0)
         if not most:
             return []
-        half = (self._settings.q_size or rules.MOST_ROWS) // 2
-        over = self._planner.replays.exhausted() and self._progress.all_over(self._state)
+        half = (self._settings.queues.q_size or rules.MOST_ROWS) // 2
+        replays = self._replays
+        over = replays.stopped or (replays.exhausted() and self._progress.all_over(self._state))
         if now - sink.wrote_s < sink.every_s and most < half and not over:
             return []
         return self._given(sink.name, wall_s)
 
     def _given(self, operator: str, wall_s: float) -> list[Given]:
         """As many tuples of each lane as a job or batch shall serve."""
-        quota = rules.quota(self._estimates.of(operator), self._settings.max_budget_s, rules.FIRST_WRITE)
+        quota = rules.quota(self._estimates.of(operator), self._settings.works.max_budget_s, rules.FIRST_WRITE)
         lanes = {number: queue for number, queue in self._state.lanes_of(operator).items() if len(queue)}
-        left = self._planner.headroom.for_sender(operator)
+        left = self._headroom.for_sender(operator)
         # At least one tuple: with fewer places than lanes none would ever get any.
         each = max(1, left // max(1, len(lanes)))
         found = []
@@ -242,9 +270,7 @@ class SparkEdges:
             rows = min(queue.portion(quota, rules.MOST_BYTES), each, left)
             left -= rows
             if rows:
-                given = Given(operator, number, rows, self._state.entry, wall_s, self._settings.t_out_s)
-                self._state.given[LaneId(operator, number)] = given
-                found.append(given)
+                found.append(Given(operator, number, rows, self._state.entry, wall_s, self._settings.queues.t_out_s))
         return found
 
     def _leave_offer(self, given: list[Given]) -> None:
@@ -254,7 +280,7 @@ class SparkEdges:
             lanes.setdefault(one.operator, []).append(to_text(EdgeWork(self._state.entry, *self._work([one]))))
         if self._flushing:
             # Nothing to read, so that Spark's watermark has a batch to move in.
-            nothing = LaneWork(EDGE_WORK, "", [], 0.0, 0.0, 1, False, 0)
+            nothing = ServeWork(EDGE_WORK, "", [], 0.0, 0.0, 1, False, 0)
             lanes = {name: [to_text(EdgeWork(self._state.entry, nothing, {}))] for name in self.stateful}
         again: dict[str, list[str]] = {}
         again_offer = -1
@@ -269,7 +295,7 @@ class SparkEdges:
         self.planned_again = {name: len(works) for name, works in again.items()}
         Offer(self._state.offer, lanes, again_offer, again).leave_in(self._folder)
 
-    def _work(self, given: list[Given]) -> tuple[LaneWork, dict[SchemaId, str]]:
+    def _work(self, given: list[Given]) -> tuple[ServeWork, dict[SchemaId, str]]:
         rows = []
         for one in given:
             queue = self._state.lanes[LaneId(one.operator, one.lane)]
@@ -277,8 +303,8 @@ class SparkEdges:
         first = given[0]
         return self._lane_work(first.operator, rows, first.planned_s, first.t_out_s), self._schemas(rows)
 
-    def _lane_work(self, operator: str, rows: list[LaneRows], planned_s: float, t_out_s: float | None) -> LaneWork:
-        return LaneWork(EDGE_WORK, operator, rows, planned_s, 0.0, rules.MOST_ROWS, False, 0, t_out_s)
+    def _lane_work(self, operator: str, rows: list[LaneRows], planned_s: float, t_out_s: float | None) -> ServeWork:
+        return ServeWork(EDGE_WORK, operator, rows, planned_s, 0.0, rules.MOST_ROWS, False, 0, t_out_s)
 
     def _schemas(self, rows: list[LaneRows]) -> dict[SchemaId, str]:
         return {piece.schema: self._state.schemas[piece.schema] for one in rows for piece in one.slices}

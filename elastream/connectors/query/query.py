@@ -9,7 +9,6 @@ import threading
 import uuid
 from collections.abc import Callable
 
-import msgspec
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -21,20 +20,20 @@ from elastream.connectors.dataframes.state_rescale import undo_unfinished
 from elastream.connectors.query.edges import SparkEdges
 from elastream.connectors.query.source_branch import ROUTING, source_branch
 from elastream.connectors.query.source_progress import SourceProgress
-from elastream.connectors.query.spark_sink import Writer
-from elastream.connectors.query.stream import Stream
 from elastream.connectors.query.task import to_text
+from elastream.connectors.spark_sink import SparkSink
+from elastream.connectors.spark_source import SparkSource
 from elastream.engine import messages
+from elastream.engine.driver.commit.merge import first_problem
+from elastream.engine.driver.lifecycle import Phase, RunLife
+from elastream.engine.driver.ports import EdgeBatch, QueryBatch, SourcesEnded
 from elastream.engine.event_times import event_time_origins
 from elastream.engine.messages import Receipt
 from elastream.engine.spark.java_errors import GONE, is_gone, java_reason
-from elastream.engine.spark.session import FRAME_SETTINGS, settings_of_query
-from elastream.engine.tick.life import Phase, RunLife
-from elastream.engine.tick.merge import TickResult, first_problem
-from elastream.engine.tick.ports import EdgeBatch
+from elastream.engine.spark.session import FRAME_SETTINGS, QUERY_SETTINGS, settings_of_query
 from elastream.engine.worker.program import Program
 from elastream.errors import ElastreamError, RunFailed, SettingError
-from elastream.lanes import Entry, LedgerState, Store
+from elastream.lanes import LedgerState, Store
 from elastream.topology import Graph
 
 LOOK_MS = 200
@@ -76,9 +75,9 @@ class EdgeQuery:
 
     def start(self, life: RunLife) -> None:
         self._life = life
-        asked: dict[str, str] = {}
+        asked = dict(QUERY_SETTINGS)
         if self.frames:
-            asked = FRAME_SETTINGS | {"spark.sql.shuffle.partitions": str(self._program.settings.state_partitions)}
+            asked |= FRAME_SETTINGS | {"spark.sql.shuffle.partitions": str(self._program.settings.state.partitions)}
         with settings_of_query(self._spark, asked):
             query = (
                 self._union.writeStream.foreachBatch(self._batch)
@@ -157,27 +156,10 @@ class EdgeQuery:
         self._commit(receipts, offer_read, number, query, life)
 
     def _commit(self, receipts: list[Receipt], offer_read: bool, number: int, query: str, life: RunLife) -> None:
-        committed = threading.Event()
-
-        def entry(entry: Entry, result: TickResult) -> Entry:
-            states = self._progress.states_after(self._state, query)
-            return msgspec.structs.replace(
-                entry,
-                sources={**entry.sources, **states},
-                memories=result.memories,
-                query=query,
-                batch=number,
-                reread=self._edges.reread() if offer_read and self.frames.stateful else None,
-            )
-
-        def done() -> None:
-            self._progress.add(number, {r.head: sum(lane.processed for lane in r.operators) for r in receipts})
-            self._edges.batch_ended(offer_read=offer_read)
-            committed.set()
-
-        self._edges.leave(EdgeBatch(receipts, entry, done))
-        life.call()
-        while not committed.wait(0.2):
+        batch = QueryBatch(query, number, offer_read)
+        self._edges.leave(EdgeBatch(receipts, batch))
+        life.wake()
+        while not self._edges.await_commit(batch, 0.2):
             if life.phase is Phase.OVER:
                 raise RunFailed("the run is over")
 
@@ -220,13 +202,9 @@ class EdgeQuery:
         if not any(self._progress.is_over(name) for name in self._progress.states):
             return
 
-        def entry(entry: Entry, result: TickResult) -> Entry:
-            states = self._progress.ended(self._state)
-            return msgspec.structs.replace(entry, sources={**entry.sources, **states})
-
         if self._progress.ended(self._state):
-            self._edges.leave(EdgeBatch([], entry))
-            life.call()
+            self._edges.leave(EdgeBatch([], SourcesEnded()))
+            life.wake()
 
     def _watch(self, query: StreamingQuery, life: RunLife) -> None:
         """Until the query ends: by itself means that the run cannot go on. Meanwhile, how far Spark has read the sources."""
@@ -262,6 +240,6 @@ class EdgeQuery:
 def redacted(graph: Graph, text: str) -> str:
     for operator in graph.operators:
         for spec in (operator.source, operator.writer):
-            if isinstance(spec, Stream | Writer):
+            if isinstance(spec, SparkSource | SparkSink):
                 text = spec.redact(text)
     return text

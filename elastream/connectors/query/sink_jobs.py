@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from elastream.connectors.query.lane_reader import ByTask, lane_reader
-from elastream.connectors.query.spark_sink import SEQUENCE, TASK, Write, WriteFrame
 from elastream.connectors.query.task import EdgeWork, to_text
+from elastream.connectors.spark_sink import SEQUENCE, TASK, SinkBatch, WriteFrame
 from elastream.engine import messages
 from elastream.engine.messages import Receipt
 from elastream.engine.spark.java_errors import java_reason
@@ -60,8 +60,10 @@ class SinkJobs:
 
 class _Sink:
     def __init__(self, spark: SparkSession, sink: Operator, program: Program) -> None:
+        assert sink.writer is not None, f"sink {sink.name!r} is not written by Spark"
         self._spark = spark
         self._sink = sink
+        self._redact = sink.writer.redact
         self._columns = stored(sink.schema).append(pa.field(TASK, pa.string())).append(pa.field(SEQUENCE, pa.int64()))
         self._schema = from_arrow_schema(self._columns)
         self._run = _run_name(program.base_id, sink.name)
@@ -77,7 +79,7 @@ class _Sink:
         read = lane_reader(self._program, tasks, task, self._columns, self._receipts)
         self._receipts.value = {}
         frame = self._spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, self._schema)
-        write = Write(f"{self._run}-{entry}-{self._sink.name}", task, self._sink.name, entry, self._first)
+        write = SinkBatch(f"{self._run}-{entry}-{self._sink.name}", task, self._sink.name, entry, self._first)
         began_s = time.time()
         try:
             self._write(frame, write)
@@ -89,7 +91,7 @@ class _Sink:
         except Exception as error:
             raise RunFailed(
                 f"sink {self._sink.name!r}: Spark could not write delivery {entry}: "
-                f"{self._sink.writer.redact(java_reason(error))}; nothing of it was applied: mend that, then start again "
+                f"{self._redact(java_reason(error))}; nothing of it was applied: mend that, then start again "
                 "with the same base"
             ) from None
         ended_s = time.time()

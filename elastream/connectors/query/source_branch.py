@@ -7,8 +7,8 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user knows
 
-from elastream.connectors.query.stream import EXTRA, NAME, PART, Stream
 from elastream.connectors.query.task import read_routing, route_source_rows
+from elastream.connectors.spark_source import EXTRA, NAME, PART, SparkSource
 from elastream.engine import messages
 from elastream.errors import TopologyError
 from elastream.topology import DUE, Operator, stored
@@ -21,7 +21,8 @@ ROUTING = "elastream.routing"
 
 def source_branch(operator: Operator, frame: DataFrame, program: bytes, *, timed: bool) -> DataFrame:
     """The receipts of one source, whose rows are in `frame`, as a streaming DataFrame. `timed`: event times begin here."""
-    stream: Stream = operator.source
+    stream = operator.source
+    assert isinstance(stream, SparkSource), f"source {operator.name!r} is not read by Spark"
     missing = [name for name in stream.schema.names if name not in frame.columns]
     if not frame.isStreaming or missing:
         raise TopologyError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from elastream.connectors.query.stream import Progress, State, Stream
+from elastream.connectors.spark_source import Progress, SparkSource, State
 from elastream.errors import SettingError
 from elastream.lanes import LedgerState
 from elastream.topology import Graph
@@ -18,7 +18,9 @@ class SourceProgress:
     """The streaming sources of one run. Spark reports a batch when it is over, so the newest report is of the one before."""
 
     def __init__(self, graph: Graph) -> None:
-        self._streams: dict[str, Stream] = {s.name: s.source for s in graph.sources if isinstance(s.source, Stream)}
+        self._streams: dict[str, SparkSource] = {
+            s.name: s.source for s in graph.sources if isinstance(s.source, SparkSource)
+        }
         self.states: dict[str, State] = {}
         """What the ledger shall keep of each source, from its beginning on."""
         self._places: dict[str, int] = {}

@@ -50,7 +50,7 @@ class Handle(RunHandle):
         if isinstance(partitions, bool) or not isinstance(partitions, int) or not 1 <= partitions <= MOST_PARTITIONS:
             raise SettingError(f"rescale_state: partitions must be 1..{MOST_PARTITIONS}, got {partitions!r}")
         with self._rescaling:
-            if failure := self._failure():
+            if failure := self.failure:
                 raise failure
             if not self.active:
                 raise RunFailed("rescale_state: the run is over; start it again, then rescale")
@@ -60,7 +60,7 @@ class Handle(RunHandle):
         began = time.monotonic()
         try:
             committed = query.pause(COMMIT_S)
-            batch = self.ledger.batch
+            batch = self.status.batch
             receipt = rescale(self.spark, self._run.store, query.checkpoint, batch, partitions, committed)
             if self.active:
                 query.resume()
@@ -69,6 +69,6 @@ class Handle(RunHandle):
             self._run.life.wait(STOP_S)
             raise
         until = time.monotonic() + NEXT_BATCH_S
-        while self.active and self.ledger.batch == batch and query.has_work and time.monotonic() < until:
+        while self.active and self.status.batch == batch and query.has_work and time.monotonic() < until:
             time.sleep(0.005)
         return replace(receipt, pause_ms=(time.monotonic() - began) * 1e3)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from elastream.engine.messages import LaneReceipt, LaneWork, Loads, Receipt, Routing, problem_of
+from elastream.engine.messages import LaneReceipt, Loads, Receipt, Routing, ServeWork, problem_of
 from elastream.engine.worker.base_id import check_base
 from elastream.engine.worker.context import WorkerContext, make_context
 from elastream.engine.worker.delivery import Deliver
@@ -47,7 +47,7 @@ class EdgeWork(msgspec.Struct, frozen=True):
     """What one task reads of the lanes of one operator."""
 
     entry: int
-    work: LaneWork
+    work: ServeWork
     schemas: dict[SchemaId, str]
 
 

@@ -1,73 +1,59 @@
-"""The observer of a run: adds up ticks, makes observations, tells listeners, and lets the control loop take its step."""
+"""The observer of a run: adds up published ticks and makes observations of them. It changes nothing."""
 
-import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
-from elastream.control import ControlLoop, Observation, Redirected, StateMoved
-from elastream.control.listeners import Listeners
+from elastream.control import Observation
 from elastream.engine.clock import Clock
-from elastream.engine.measure.totals import Measurements, Scene
-from elastream.engine.tick.lane_loads import LaneLoads
-from elastream.engine.tick.ports import Tick
+from elastream.engine.driver.status import Publication, RunStatus
+from elastream.engine.measure.totals import Measurements, Surroundings
 from elastream.topology import Graph
-
-log = logging.getLogger("elastream.measure")
-
-
-class SceneMaker(Protocol):
-    def __call__(self) -> Scene: ...
 
 
 class RunObserver:
-    """`add` and `step` are called in the tick's thread; observations may be asked for in any."""
+    """`take` and `end_interval` are called by one thread; `over` may be called by any."""
 
-    def __init__(self, graph: Graph, loads: LaneLoads, interval_s: float, clock: Clock, scene: SceneMaker) -> None:
-        self._measurements = Measurements(graph)
-        self._loads = loads
-        self._interval_s = interval_s
+    def __init__(
+        self,
+        graph: Graph,
+        queue_limit: int | None,
+        clock: Clock,
+        status: RunStatus,
+        surroundings: Callable[[], Surroundings],
+    ) -> None:
+        """`surroundings` asks Spark; it is called with every observation."""
+        self._measurements = Measurements(graph, queue_limit)
         self._clock = clock
-        self._scene = scene
+        self._surroundings = surroundings
         self._lock = threading.Lock()
-        self._learned_s = clock.now()
-        self.listeners: Listeners[Tick] = Listeners("ticks", log)
-        self.control: ControlLoop | None = None
-        self.state_moves: Callable[[], Iterable[StateMoved]] = list
-        """Receipts of states that moved, the newest last."""
-        self.redirections: Callable[[], Iterable[Redirected]] = list
-        """Of a run, the newest last."""
-        self._told = 0
+        self.status = status
+        """As of the last publication that was taken."""
+        self._last_move = 0
         self._redirected_s = 0.0
 
-    def add(self, tick: Tick) -> None:
+    def take(self, publication: Publication) -> None:
+        """Add up the ticks of a publication."""
         with self._lock:
-            self._measurements.add(tick)
-        self._loads.add(tick.result)
-        self.listeners.tell(tick)
-
-    def step(self, now: float) -> None:
-        if self.control is not None:
-            self.control.step()
-        elif now - self._learned_s >= self._interval_s and self._loads:
-            # Nobody decides, but routing by load wants to know how it was.
-            self.end_interval()
+            for tick in publication.ticks:
+                self._measurements.add(tick)
+            self.status = publication.status
 
     def over(self, seconds: float) -> Observation:
+        """The last `seconds`."""
+        surroundings = self._surroundings()
         with self._lock:
-            return self._measurements.over(seconds, self._scene(), self._clock.wall_s())
+            return self._measurements.over(seconds, self.status, surroundings, self._clock.wall_s())
 
     def end_interval(self) -> Observation:
-        """Everything since the last time this was asked."""
+        """Everything since the last call."""
+        surroundings = self._surroundings()
         with self._lock:
-            observation = self._measurements.interval(self._scene(), self._clock.wall_s())
-        moves = tuple(moved for moved in self.state_moves() if moved.number > self._told)
+            observation = self._measurements.interval(self.status, surroundings, self._clock.wall_s())
+        moves = tuple(moved for moved in self.status.state_moves if moved.number > self._last_move)
         if moves:
-            observation, self._told = replace(observation, state_moves=moves), moves[-1].number
-        redirections = tuple(one for one in self.redirections() if one.at_s > self._redirected_s)
+            observation, self._last_move = replace(observation, state_moves=moves), moves[-1].number
+        redirections = tuple(one for one in self.status.redirections if one.at_s > self._redirected_s)
         if redirections:
             observation, self._redirected_s = replace(observation, redirections=redirections), redirections[-1].at_s
-        self._learned_s = self._clock.now()
-        self._loads.learn(observation)
         return observation

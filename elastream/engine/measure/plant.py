@@ -1,50 +1,38 @@
 """The engine as a plant: what a control loop sees of a run, and how it changes it."""
 
-from collections.abc import Callable
-
 from elastream.control import Decision, LevelDecision, Move, Observation
-from elastream.control.containers import set_levels
+from elastream.engine.driver.lifecycle import RunLife
+from elastream.engine.driver.requests import Discard, Pause, PlaceLanes, SetLevels
 from elastream.engine.measure.observer import RunObserver
-from elastream.fleet import Fleet
+from elastream.topology import Graph, Kind
 
 
 class EnginePlant:
-    """Called by the control loop in the tick's thread, between two turns."""
+    """Called by the control loop, beside the driver. Every change is a request that the driver's next tick carries out."""
 
-    def __init__(
-        self,
-        observer: RunObserver,
-        resize: Callable[[str, int], object],
-        place: Callable[[tuple[Move, ...]], object],
-        pause: Callable[[float], object],
-        discard: Callable[[], object],
-        fleet: Fleet | None = None,
-    ) -> None:
+    def __init__(self, graph: Graph, observer: RunObserver, life: RunLife) -> None:
+        self._discardable = tuple(o.name for o in graph.served if o.kind is not Kind.OUTPUT)
         self._observer = observer
-        self._resize = resize
-        self._place = place
-        self._pause = pause
-        self._discard = discard
-        self._fleet = fleet
+        self._life = life
 
     def observe(self) -> Observation:
         return self._observer.end_interval()
 
     def apply(self, decisions: tuple[Decision, ...]) -> float:
         for decision in decisions:
-            self._resize(decision.operator, decision.after)
+            self._life.resize(decision.operator, decision.after, decision.words)
         return 0.0
 
     def pause(self, seconds: float) -> float:
-        self._pause(seconds)
+        self._life.request(Pause(seconds))
         return seconds
 
     def discard(self) -> None:
-        self._discard()
+        """Drop all tuples that wait for operators, and count them. Outputs keep theirs."""
+        self._life.request(Discard(self._discardable))
 
     def place(self, moves: tuple[Move, ...]) -> None:
-        self._place(moves)
+        self._life.request(PlaceLanes(moves))
 
     def set_levels(self, decisions: tuple[LevelDecision, ...]) -> None:
-        if self._fleet is not None:
-            set_levels(self._fleet, decisions)
+        self._life.request(SetLevels(decisions))

@@ -1,18 +1,16 @@
 """Sums over some ticks, and the observation that can be made of them."""
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from elastream import rules
 from elastream.control import HostObservation, Observation, OperatorObservation, ReplicaObservation
 from elastream.control.observation import Role
-from elastream.engine.messages import Usage
-from elastream.engine.tick.ports import Tick
-from elastream.fleet import LevelState
+from elastream.engine.driver.ports import Tick
+from elastream.engine.driver.status import NO_HOST, RunStatus
 from elastream.lanes.counts import OperatorCounts
 from elastream.lanes.segments import LaneId
-from elastream.lanes.state import LedgerState
 from elastream.report.latency import Latencies
 from elastream.topology import Graph, Kind, Operator
 
@@ -28,33 +26,15 @@ FINE_S, COARSE_S = 2.0, 1.0
 _NOTHING: Counter[str] = Counter()
 
 
-class HostScene(NamedTuple):
-    """A host: where it is, and what it said last of itself and its machine."""
-
-    machine: str
-    usage: Usage | None = None
-
-
 @dataclass(frozen=True)
-class Scene:
-    """What an observation needs besides the ticks: how things are at its end."""
+class Surroundings:
+    """Facts about a run that only Spark knows."""
 
-    state: LedgerState
-    service_s: dict[str, float]
-    """As it was estimated, for operators that served nothing."""
-    unread: dict[str, int]
-    """Per source, the tuples that are due and not read yet."""
     slots: int
-    waits: dict[str, bool]
-    """Per operator, True when its replicas wait more than they compute."""
-    lag: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Per source and part of it, where a source knows its parts, the tuples that are there and not read yet."""
-    hosts: dict[int, HostScene] = field(default_factory=dict)
-    homes: Callable[[LaneId], int | None] = lambda lane: None
-    """The host of a lane."""
-    length: Callable[[float], float] = lambda service_s: 0.0
-    """From seconds per tuple to the tuples in front of a replica that count as a full queue."""
-    fleet: tuple[LevelState, ...] = ()
+    unread: Mapping[str, int] = field(default_factory=dict)
+    """Per streaming source, the tuples that are there and not read."""
+    lag: Mapping[str, dict[str, int]] = field(default_factory=dict)
+    """The same, per part of a source that knows its parts."""
 
 
 @dataclass
@@ -70,9 +50,10 @@ class _LaneTotals:
 class Totals:
     """Sums over some ticks; adding one is cheap, so that an interval costs nothing at its end."""
 
-    def __init__(self, graph: Graph, head_of: dict[str, str]) -> None:
+    def __init__(self, graph: Graph, head_of: dict[str, str], queue_limit: int | None) -> None:
         self._graph = graph
         self._head_of = head_of
+        self._queue_limit = queue_limit
         self.began_s: float | None = None
         self.ended_s = 0.0
         self.ticks = 0
@@ -126,12 +107,12 @@ class Totals:
         for lane_id, senders in other._sent.items():
             self._sent_to(lane_id).update(senders)
 
-    def observation(self, scene: Scene) -> Observation:
+    def observation(self, status: RunStatus, surroundings: Surroundings) -> Observation:
         lanes_of: dict[str, list[LaneId]] = {}
-        for lane in sorted({*self._lanes, *self._sent, *scene.state.lanes}):
+        for lane in sorted({*self._lanes, *self._sent, *status.lanes}):
             lanes_of.setdefault(lane.operator, []).append(lane)
         operators: dict[str, OperatorObservation] = {
-            operator.name: self._operator(operator, lanes_of.get(operator.name, []), scene)
+            operator.name: self._operator(operator, lanes_of.get(operator.name, []), status, surroundings)
             for operator in self._graph.operators
         }
         total = OperatorCounts()
@@ -139,11 +120,11 @@ class Totals:
             total.add(counts)
         seconds = self.ended_s - self.began_s if self.began_s is not None else 0.0
         return Observation(
-            tick=scene.state.entry,
-            ended_s=self.ended_s or scene.state.at_s,
+            tick=status.entry,
+            ended_s=self.ended_s or status.entry_at_s,
             seconds=seconds,
             ticks=self.ticks,
-            slots=scene.slots,
+            slots=surroundings.slots,
             entered=total.entered,
             finished=total.finished,
             dropped=total.dropped,
@@ -151,45 +132,44 @@ class Totals:
             latency_mean_s=self.latencies.mean_s,
             latency_p95_s=self.latencies.percentile_s(0.95),
             operators=operators,
-            hosts=self._hosts(scene, seconds),
-            fleet=scene.fleet,
+            hosts=self._hosts(status, seconds),
+            fleet=status.fleet,
             latencies=dict(self.latencies.buckets),
             failed=total.failed,
         )
 
-    def _hosts(self, scene: Scene, seconds: float) -> tuple[HostObservation, ...]:
+    def _hosts(self, status: RunStatus, seconds: float) -> tuple[HostObservation, ...]:
         """A process of Python uses one core at a time. What a lane used counts for the host in which it lives now."""
-        cpu_s: dict[int | None, float] = {}
+        cpu_s: dict[int, float] = {}
         for lane, totals in self._lanes.items():
-            home = scene.homes(lane)
+            home = _home(lane, status)
             cpu_s[home] = cpu_s.get(home, 0.0) + totals.cpu_s
         return tuple(
             HostObservation(
-                host,
-                found.machine,
+                host.number,
+                f"{host.machine}/{host.executor}",
                 1.0,
-                cpu_s.get(host, 0.0) / seconds if seconds else 0.0,
-                *(
-                    (found.usage.memory_bytes, found.usage.machine_cpu, found.usage.machine_memory)
-                    if found.usage
-                    else ()
-                ),
+                cpu_s.get(host.number, 0.0) / seconds if seconds else 0.0,
+                *((host.usage.memory_bytes, host.usage.machine_cpu, host.usage.machine_memory) if host.usage else ()),
             )
-            for host, found in sorted(scene.hosts.items())
+            for host in sorted(status.hosts, key=lambda host: host.number)
         )
 
-    def _operator(self, operator: Operator, found: list[LaneId], scene: Scene) -> OperatorObservation:
+    def _operator(
+        self, operator: Operator, lane_ids: list[LaneId], status: RunStatus, surroundings: Surroundings
+    ) -> OperatorObservation:
         name, role = operator.name, _role(operator)
-        size = scene.state.sizes.get(name, 0)
-        lanes = tuple(self._replica(lane, scene, lane.lane < size) for lane in found)
+        size = status.replicas.get(name, 0)
+        lanes = tuple(self._replica(lane, status, lane.lane < size) for lane in lane_ids)
         counts = self.counts.get(name) or OperatorCounts()
         received_from: Counter[str] = Counter({self._head_of[edge.source]: 0 for edge in self._graph.edges_into(name)})
         for lane in lanes:
             received_from.update(lane.received_from)
         busy_s = sum(lane.busy_seconds for lane in lanes) if lanes else counts.busy_s
-        served = sum(self._lanes[lane].served for lane in found if lane in self._lanes)
-        service_s = busy_s / served if served else scene.service_s.get(name, 0.0)
+        served = sum(self._lanes[lane].served for lane in lane_ids if lane in self._lanes)
+        service_s = busy_s / served if served else status.service_s.get(name, 0.0)
         last = self._graph.chain(name)[-1].name if role != "chained" else name
+        unread = surroundings.unread.get(name, status.unread.get(name, 0))
         cpu_s = sum(self.counts[m.name].cpu_s for m in self._members(name, role) if m.name in self.counts)
         return OperatorObservation(
             operator=name,
@@ -198,7 +178,7 @@ class Totals:
             received_from=dict(received_from),
             processed=counts.processed,
             emitted=self.counts[last].emitted if last in self.counts else 0,
-            queued=scene.unread.get(name, 0) if role == "source" else sum(lane.queued for lane in lanes),
+            queued=unread if role == "source" else sum(lane.queued for lane in lanes),
             dropped=counts.dropped,
             late=counts.late,
             busy_seconds=busy_s,
@@ -207,29 +187,29 @@ class Totals:
             role=role,
             least=operator.replicas.least,
             most=operator.replicas.most,
-            waits=scene.waits.get(name, False),
+            waits=status.waits.get(name, False),
             cpu_share=min(1.0, cpu_s / busy_s) if busy_s else 0.0,
             by_key=name in self._graph.reached_by_keys,
-            lag=scene.lag.get(name, {}),
-            length=scene.length(service_s) if role == "operator" else 0.0,
+            lag=surroundings.lag.get(name, {}),
+            length=rules.full_queue(self._queue_limit, service_s) if role == "operator" else 0.0,
         )
 
     def _members(self, name: str, role: Role) -> tuple[Operator, ...]:
         return (self._graph[name],) if role == "chained" else self._graph.chain(name)
 
-    def _replica(self, lane: LaneId, scene: Scene, active: bool) -> ReplicaObservation:
+    def _replica(self, lane: LaneId, status: RunStatus, active: bool) -> ReplicaObservation:
         totals, sent = self._lanes.get(lane) or _LaneTotals(), self._sent.get(lane, _NOTHING)
-        queue, home = scene.state.lanes.get(lane), scene.homes(lane)
+        known = status.lanes.get(lane)
         return ReplicaObservation(
             lane=lane.lane,
             active=active,
             received=sent.total(),
             processed=totals.processed,
-            queued=len(queue) if queue is not None else 0,
+            queued=known.queued if known is not None else 0,
             busy_seconds=totals.busy_s,
             received_from=dict(sent),
             dropped=totals.dropped,
-            host=-1 if home is None else home,
+            host=_home(lane, status),
         )
 
     def _lane(self, lane: LaneId) -> _LaneTotals:
@@ -248,8 +228,9 @@ class Totals:
 class Measurements:
     """A window over the newest ticks, and the interval that is going on."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, queue_limit: int | None = None) -> None:
         self._graph = graph
+        self._queue_limit = queue_limit
         self._head_of: dict[str, str] = {
             member.name: head.name for head in (*graph.sources, *graph.served) for member in graph.chain(head.name)
         }
@@ -267,22 +248,22 @@ class Measurements:
             self._grow_coarse(tick.ended_s)
         self._open.add(tick)
 
-    def over(self, seconds: float, scene: Scene, wall_s: float) -> Observation:
+    def over(self, seconds: float, status: RunStatus, surroundings: Surroundings, wall_s: float) -> Observation:
         """All ticks of the last `seconds`."""
         totals = self._new()
         for slot in (*self._coarse, *self._fine, *([self._open] if self._open else [])):
             if slot.ended_s > wall_s - seconds:
                 totals.merge(slot)
         totals.began_s, totals.ended_s = totals.began_s or wall_s - seconds, wall_s
-        return totals.observation(scene)
+        return totals.observation(status, surroundings)
 
-    def interval(self, scene: Scene, wall_s: float) -> Observation:
+    def interval(self, status: RunStatus, surroundings: Surroundings, wall_s: float) -> Observation:
         """Everything since the last time this was asked."""
         self._close_slot()
         ended, self._interval = self._interval, self._new()
         ended.began_s = ended.began_s if self._interval_s is None else self._interval_s
         ended.ended_s = self._interval_s = wall_s
-        return ended.observation(scene)
+        return ended.observation(status, surroundings)
 
     def _close_slot(self) -> None:
         if self._open is not None:
@@ -301,7 +282,12 @@ class Measurements:
             self._coarse.popleft()
 
     def _new(self) -> Totals:
-        return Totals(self._graph, self._head_of)
+        return Totals(self._graph, self._head_of, self._queue_limit)
+
+
+def _home(lane: LaneId, status: RunStatus) -> int:
+    known = status.lanes.get(lane)
+    return NO_HOST if known is None else known.host
 
 
 def _role(operator: Operator) -> Role:

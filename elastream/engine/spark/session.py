@@ -1,5 +1,6 @@
 """A Spark session made for ticks: the settings that bring an empty micro-batch down, each with its reason."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -22,11 +23,9 @@ from elastream.engine.spark.sockets import socket_folder
 from elastream.engine.spark.stderr_filter import filtered_stderr
 from elastream.errors import RunFailed, SettingError
 
-TICK_SETTINGS = {
-    # Workers fork from a daemon that has imported everything and frozen it.
-    "spark.python.daemon.module": "elastream.engine.spark.daemon",
-    # Over TCP the task's second small write waits 40 ms for the delayed acknowledgement of the first.
-    "spark.python.unix.domain.socket.enabled": "true",
+log = logging.getLogger("elastream.spark")
+
+QUERY_SETTINGS = {
     # The default writes and renames with checksums: 100 ms a batch instead of 15.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -35,12 +34,22 @@ TICK_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+}
+"""Of every query of ours, whatever the session has."""
+
+TICK_SETTINGS = QUERY_SETTINGS | {
+    # Workers fork from a daemon that has imported everything and frozen it.
+    "spark.python.daemon.module": "elastream.engine.spark.daemon",
+    # Over TCP the task's second small write waits 40 ms for the delayed acknowledgement of the first.
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
     # As by default, and the logins of Kafka's clients: what Spark's pages do not show.
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas",
     # An executor that dies takes its tasks along; each is tried on another one, this often in a tick.
     "spark.task.maxFailures": "4",
 }
+"""Of a session that `session()` makes. A session of the user's own works without them; with them, hosts and batches begin sooner.
+They must be there when the session is built."""
 
 CLUSTER_SETTINGS = {
     # Where it is known how many executors will come, the first tick waits for most of them.
@@ -61,8 +70,6 @@ FRAME_SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
 """Besides, for a query with dataframe operators."""
-
-NEEDED = ("spark.python.daemon.module",)
 
 _LOGGING = Path(__file__).with_name("log4j2.properties").absolute()
 
@@ -156,14 +163,30 @@ def _as_submitted(gateway: Any, settings: dict[str, str]) -> SparkConf:
     return conf
 
 
-def check_session(spark: SparkSession) -> None:
-    """A session of the user's own must have the settings without which a tick is many times slower."""
-    for name in NEEDED:
-        if spark.conf.get(name, None) != TICK_SETTINGS[name]:
-            raise SettingError(
-                f"spark session: {name} must be {TICK_SETTINGS[name]!r}; build the session with "
-                "elastream.session(), or pass elastream.TICK_SETTINGS to its builder"
-            )
+def use_session(spark: SparkSession) -> None:
+    """Check a session of the user's own, and have its local workers run this Python.
+
+    Without `PYSPARK_PYTHON`, Spark takes the first python3 of the PATH, which may know nothing of this environment.
+    """
+    if not isinstance(spark, SparkSession):
+        # Spark Connect has a class of the same name.
+        raise SettingError(
+            f"spark session: expected a pyspark.sql.SparkSession, got {type(spark).__module__}.{type(spark).__name__}; "
+            "Spark Connect has no SparkContext, which starts hosts: run this where the driver is"
+        )
+    if is_stopped(spark):
+        raise SettingError("spark session: it is stopped; make a new one, or leave spark= out")
+    master, conf = str(spark.sparkContext.master), spark.sparkContext.getConf()
+    if not is_local(master):
+        return
+    if "PYSPARK_PYTHON" not in os.environ and conf.get("spark.pyspark.python") is None:
+        spark.sparkContext.pythonExec = sys.executable
+    if master.startswith("local[") and "," not in master:
+        log.warning(
+            "spark session: with master %s Spark tries no task again, so a host that dies ends the run; %s replaces it",
+            master,
+            master.replace("]", ",4]"),
+        )
 
 
 @contextmanager

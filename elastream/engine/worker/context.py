@@ -126,7 +126,7 @@ def make_context(
     heads = [operator for operator in graph.operators if not operator.chained and operator.kind is not Kind.OUTPUT]
     outputs = [operator.name for operator in graph.operators if operator.kind is Kind.OUTPUT]
     remembers = cached and any(operator.keyed for operator in graph.operators)
-    most_bytes = program.settings.state_bytes_per_host
+    most_bytes = program.settings.state.bytes_per_host
     return WorkerContext(
         program,
         store,

@@ -24,6 +24,7 @@ from elastream.workload.replay import Replay
 def replay_rows(run: WorkRun, work: SourceWork) -> None:
     """Make tuples of a replay."""
     replay = run.context.graph[work.source].source
+    assert isinstance(replay, Replay), f"source {work.source!r} is no replay"
     run.add_source(SourceReceipt(work.source, work.part, work.first, work.stop))
     started = run.context.now(), run.context.cpu_s()
     arrivals = Arrivals(tuple(work.ends_s), tuple(work.counts))

@@ -17,10 +17,11 @@ from elastream import rules
 from elastream.engine import messages, wire
 from elastream.engine.messages import (
     Chairs,
-    LaneWork,
     Receipts,
     Routing,
+    ServeWork,
     SyncWork,
+    WakeWork,
     Welcome,
     WholeWork,
     Work,
@@ -137,7 +138,7 @@ class Host:
 
     def _seat(self, work: Work, routing: Routing) -> None:
         # States are learned and written beside what computes: a lane may stand still until that is done.
-        waits = isinstance(work, SyncWork | WholeWork) or (isinstance(work, LaneWork) and not work.computes)
+        waits = isinstance(work, SyncWork | WholeWork) or (isinstance(work, ServeWork | WakeWork) and not work.computes)
         (self._waiting if waits else self._computing).submit(lambda: self._do(work, routing))
 
     def _do(self, work: Work, routing: Routing) -> None:

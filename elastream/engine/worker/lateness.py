@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elastream.engine.messages import LaneReceipt, LaneWork
+from elastream.engine.messages import LaneReceipt, ServeWork
 from elastream.state.records import LAST_S
 from elastream.topology import DUE, KeyedState
 
@@ -23,7 +23,7 @@ _MAX_INT64 = 2**63 - 1024
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def in_time(work: LaneWork, receipt: LaneReceipt, batch: pa.RecordBatch) -> pa.RecordBatch:
+def in_time(work: ServeWork, receipt: LaneReceipt, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Drop what is too old, and count it."""
     if work.t_out_s is None:
         return batch
@@ -38,7 +38,7 @@ def in_time(work: LaneWork, receipt: LaneReceipt, batch: pa.RecordBatch) -> pa.R
     return batch.filter(pa.array(young))
 
 
-def by_event_time(state: KeyedState, work: LaneWork, receipt: LaneReceipt, batch: pa.RecordBatch) -> pa.RecordBatch:
+def by_event_time(state: KeyedState, work: ServeWork, receipt: LaneReceipt, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Note when the newest tuple happened, and drop those that happened before the watermark where that is asked."""
     if state.event_time is None or not batch.num_rows:
         return batch

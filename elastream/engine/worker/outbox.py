@@ -59,7 +59,7 @@ class Outbox:
     def put_shares(self, edge: Edge, parts: dict[int, Part], origin: str = "") -> None:
         """Put rows that were shared out into their lanes. Rows of one `origin` are written together."""
         target = edge.target
-        counts = (edge.grouping.kind, target) in self._loads
+        counts = (edge.grouping.name, target) in self._loads
         for number, part in parts.items():
             lane = LaneId(target, number)
             pile = LaneOfOrigin(target, number, origin) if origin else lane
@@ -82,7 +82,7 @@ class Outbox:
         """The lanes behind an edge, with what this work has given them already."""
         active = tuple(range(self._routing.sizes[edge.target]))
         queued = tuple(self._queued.get(edge.target, ()))
-        known = self._loads.get((edge.grouping.kind, edge.target))
+        known = self._loads.get((edge.grouping.name, edge.target))
         if known is None:
             splits = self._routing.splits.get(edge.target, {})
             return Snapshot(active, queued, owners=self._routing.owners.get(edge.target), splits=splits)

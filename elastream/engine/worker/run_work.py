@@ -3,19 +3,23 @@
 import traceback
 
 from elastream.engine.messages import (
+    BuryTimer,
+    BuryTuples,
     LaneWork,
     Receipt,
     Routing,
+    ServeWork,
     SourceWork,
     SyncWork,
     TimeWork,
+    WakeWork,
     WholeWork,
     Work,
     problem_of,
 )
 from elastream.engine.worker.context import WorkerContext
 from elastream.engine.worker.enter_rows import replay_rows
-from elastream.engine.worker.serve_lanes import bury, serve_lanes
+from elastream.engine.worker.serve_lanes import bury_timer, bury_tuples, serve_lanes, wake_lane
 from elastream.engine.worker.service_times import time_operators
 from elastream.engine.worker.smaller_works import smaller
 from elastream.engine.worker.state_works import sync_state, write_whole
@@ -44,23 +48,23 @@ def _do(context: WorkerContext, routing: Routing, work: Work) -> Done:
         return sync_state(context, work), None
     if isinstance(work, WholeWork):
         return write_whole(context, work)
-    if isinstance(work, LaneWork):
-        return _serve_in_parts(context, routing, work)
-    run = WorkRun(context, routing, work.turn, work.queued, work.loads)
-    replay_rows(run, work)
-    return run.receipt(work.id)
+    if isinstance(work, SourceWork):
+        run = WorkRun(context, routing, work.turn, work.queued, work.loads)
+        replay_rows(run, work)
+        return run.receipt(work.id)
+    return _serve_in_parts(context, routing, work)
 
 
 def _serve_in_parts(context: WorkerContext, routing: Routing, work: LaneWork) -> Done:
-    """Serve a work; after an unexpected error a part of it, until the tuple or key that causes the error stands alone.
+    """Do a work of a lane; after an unexpected error a part of it, until the tuple or key that causes the error stands alone.
 
     That one goes to the dead letters. Nothing of an attempt that raised is kept. The rest waits in its lanes for the next work.
     """
     part = work
     while True:
-        run = WorkRun(context, routing, part.turn, part.queued, part.loads)
+        run = _run_of(context, routing, part)
         try:
-            (bury if part.bury else serve_lanes)(run, part)
+            _do_part(run, part)
             return run.receipt(part.id)
         except ElastreamError:
             raise
@@ -69,6 +73,24 @@ def _serve_in_parts(context: WorkerContext, routing: Routing, work: LaneWork) ->
             if tried is None:
                 raise
             part = tried
+
+
+def _run_of(context: WorkerContext, routing: Routing, work: LaneWork) -> WorkRun:
+    if isinstance(work, BuryTuples | BuryTimer):
+        return WorkRun(context, routing, 0, {}, [])
+    return WorkRun(context, routing, work.turn, work.queued, work.loads)
+
+
+def _do_part(run: WorkRun, work: LaneWork) -> None:
+    match work:
+        case ServeWork():
+            serve_lanes(run, work)
+        case WakeWork():
+            wake_lane(run, work)
+        case BuryTuples():
+            bury_tuples(run, work)
+        case BuryTimer():
+            bury_timer(run, work)
 
 
 def _unexpected(work: Work, error: BaseException) -> RunFailed:

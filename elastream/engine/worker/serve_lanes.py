@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from elastream import rules
-from elastream.engine.messages import LaneReceipt, LaneRows, LaneWork
+from elastream.engine.messages import BuryTimer, BuryTuples, LaneReceipt, LaneRows, ServeWork, WakeWork
 from elastream.engine.worker.context import Chain
 from elastream.engine.worker.dead_letters import all_failed
 from elastream.engine.worker.lateness import by_event_time, in_time
 from elastream.engine.worker.read_lane import read_by_origin, read_lane
 from elastream.engine.worker.smaller_works import Step
-from elastream.engine.worker.wake import wake_keys
+from elastream.engine.worker.wake import DueKeys, wake_keys
 from elastream.engine.worker.work_run import WorkRun
 
 LARGEST_CHUNK = 65536
@@ -20,7 +20,7 @@ FRAGILE = 64
 """The largest chunk after one with a tuple on which an operator raised."""
 
 
-def serve_lanes(run: WorkRun, work: LaneWork) -> None:
+def serve_lanes(run: WorkRun, work: ServeWork) -> None:
     """Serve lane after lane, until the tuples or the time are used up."""
     context = run.context
     run.begin_changes(work.operator, work.planned_s)
@@ -34,21 +34,32 @@ def serve_lanes(run: WorkRun, work: LaneWork) -> None:
             return
 
 
-def bury(run: WorkRun, work: LaneWork) -> None:
-    """Put the tuples, or the first key to be woken, into the dead letters: they have ended their process before."""
+def wake_lane(run: WorkRun, work: WakeWork) -> None:
+    """Wake keys of a lane, and serve no tuple."""
+    run.begin_changes(work.operator, work.clock_s)
+    chain = run.context.chains[work.operator]
+    keys = DueKeys(work.groups, work.clock_s, work.watermark_s, work.keys)
+    _wake(run, work.lane, keys, chain, run.add_chain(chain, work.lane))
+
+
+def bury_tuples(run: WorkRun, work: BuryTuples) -> None:
+    """Put tuples into the dead letters: they have ended their process before, or raised alone."""
     run.begin_changes(work.operator, work.planned_s)
-    for rows in work.lanes:
-        if not rows.slices:
-            chain = run.context.chains[work.operator]
-            _wake(run, work, rows, chain, run.add_chain(chain, rows.lane))
-            continue
-        receipt = run.add(LaneReceipt(work.operator, rows.lane))
-        for batch in read_lane(run.context, rows):
-            receipt.consumed += batch.num_rows
-            run.fail(receipt, all_failed(batch, work.bury))
+    receipt = run.add(LaneReceipt(work.operator, work.lane.lane))
+    for batch in read_lane(run.context, work.lane):
+        receipt.consumed += batch.num_rows
+        run.fail(receipt, all_failed(batch, work.error))
 
 
-def take_rows(run: WorkRun, work: LaneWork, rows: LaneRows) -> Iterator[pa.RecordBatch]:
+def bury_timer(run: WorkRun, work: BuryTimer) -> None:
+    """Put the first key whose time has come into the dead letters."""
+    run.begin_changes(work.operator, work.clock_s)
+    chain = run.context.chains[work.operator]
+    keys = DueKeys(work.groups, work.clock_s, work.watermark_s, 1, work.error)
+    _wake(run, work.lane, keys, chain, run.add_chain(chain, work.lane))
+
+
+def take_rows(run: WorkRun, work: ServeWork, rows: LaneRows) -> Iterator[pa.RecordBatch]:
     """All of a lane's rows, for Spark to serve: its state must see the same rows when a batch is repeated."""
     receipt = run.add(LaneReceipt(work.operator, rows.lane))
     for batch in read_lane(run.context, rows):
@@ -58,7 +69,7 @@ def take_rows(run: WorkRun, work: LaneWork, rows: LaneRows) -> Iterator[pa.Recor
         yield young
 
 
-def _serve_lane(run: WorkRun, work: LaneWork, rows: LaneRows, deadline: float) -> None:
+def _serve_lane(run: WorkRun, work: ServeWork, rows: LaneRows, deadline: float) -> None:
     chain = run.context.chains[work.operator]
     receipts = run.add_chain(chain, rows.lane)
     run.mine = frozenset(rows.groups)
@@ -93,18 +104,18 @@ def _serve_lane(run: WorkRun, work: LaneWork, rows: LaneRows, deadline: float) -
                 chunk = min(chunk, FRAGILE)
     head = chain.members[0]
     if rows.groups and head.keyed is not None and head.keyed.on_timer is not None:
-        _wake(run, work, rows, chain, receipts)
+        keys = DueKeys(rows.groups, work.planned_s, work.watermark_s, None if work.wakes else 0)
+        _wake(run, rows.lane, keys, chain, receipts)
 
 
-def _wake(run: WorkRun, work: LaneWork, rows: LaneRows, chain: Chain, receipts: list[LaneReceipt]) -> None:
-    """Wake the keys whose time has come; what they give goes the way of all rows."""
+def _wake(run: WorkRun, lane: int, keys: DueKeys, chain: Chain, receipts: list[LaneReceipt]) -> None:
+    """Wake the keys whose time has come; their rows go the way of all rows."""
     head = chain.members[0]
-    run.step = Step(rows.lane, wakes=True)
-    run.add_woken(receipts[0], rows.groups)
+    run.step = Step(lane, wakes=True)
+    run.add_woken(receipts[0], keys.groups)
     run.origin = head.name
     wall, cpu = run.context.now(), run.context.cpu_s()
-    until_s = work.planned_s, work.watermark_s
-    made = wake_keys(head, run.changes[head.name], rows.groups, until_s, work.wake, work.bury)
+    made = wake_keys(head, run.changes[head.name], keys)
     receipts[0].busy_s += run.context.now() - wall
     receipts[0].cpu_s += run.context.cpu_s() - cpu
     run.fail(receipts[0], made.failures)
@@ -114,7 +125,7 @@ def _wake(run: WorkRun, work: LaneWork, rows: LaneRows, chain: Chain, receipts: 
     for member, receipt in zip(chain.members[1:], receipts[1:], strict=True):
         pieces = run.run(member, receipt, pieces, 0)
     for piece in pieces:
-        run.route(receipts[-1], piece, rows.lane)
+        run.route(receipts[-1], piece, lane)
 
 
 def _next_chunk(size: int, took_s: float) -> int:

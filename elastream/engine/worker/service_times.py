@@ -28,7 +28,7 @@ def _time_all(context: WorkerContext, graph: Graph, totals: dict[str, int], seco
     share: dict[str, float] = {}
     slice_s = seconds / len(graph.operators)
     for operator in graph.operators:
-        if operator.name in totals:
+        if operator.name in totals and isinstance(operator.source, Replay):
             try:
                 given[operator.name] = _sample(operator.source, min(SAMPLE, totals[operator.name]), context.wall_s())
             except BaseException:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from elastream.engine.messages import LaneRows, LaneWork
+from elastream.engine.messages import BuryTimer, BuryTuples, LaneRows, LaneWork, ServeWork, WakeWork
 from elastream.lanes.segments import Slice
 
 FIRST_KEYS = 64
@@ -21,35 +21,52 @@ class Step(NamedTuple):
 
 
 def smaller(work: LaneWork, step: Step | None, error: str, *, whole: bool) -> LaneWork | None:
-    """The part of a work to try after this error; None when there is nothing left to try.
+    """The part of a work to try after this error; None if there is nothing left to try.
 
     One lane, its tuples or its keys, then half of them and half of these. A tuple or key that raises alone is to be buried.
     `whole`: tuples that a sink gets are not cut, and are buried together.
     """
-    if work.bury:
-        return None
-    rows = next((rows for rows in work.lanes if step is not None and rows.lane == step.lane), work.lanes[0])
-    if rows.slices and not (step is not None and step.wakes):
-        return _fewer_tuples(work, rows, error, whole)
-    return _fewer_keys(work, rows, error)
+    match work:
+        case WakeWork():
+            return _fewer_keys(work, error)
+        case ServeWork():
+            rows = next((rows for rows in work.lanes if step is not None and rows.lane == step.lane), work.lanes[0])
+            if rows.slices and not (step is not None and step.wakes):
+                return _fewer_tuples(work, rows, error, whole)
+            return _keys_alone(work, rows) if work.wakes else None
+        case _:
+            return None
 
 
-def _fewer_tuples(work: LaneWork, rows: LaneRows, error: str, whole: bool) -> LaneWork:
+def _fewer_tuples(work: ServeWork, rows: LaneRows, error: str, whole: bool) -> LaneWork:
     count = sum(piece.rows for piece in rows.slices)
     if len(work.lanes) > 1:
-        return replace(work, lanes=[rows], wake=0)
+        return replace(work, lanes=[rows], wakes=False)
     if whole or count == 1:
-        return replace(work, wake=0, bury=error)
-    return replace(work, lanes=[rows._replace(slices=list(_head(rows.slices, count // 2)))], wake=0)
+        return BuryTuples(work.id, work.operator, rows, work.planned_s, error)
+    return replace(work, lanes=[rows._replace(slices=list(_head(rows.slices, count // 2)))], wakes=False)
 
 
-def _fewer_keys(work: LaneWork, rows: LaneRows, error: str) -> LaneWork | None:
-    if work.wake == 0:
-        return None
-    lanes = [rows._replace(slices=[])]
-    if work.wake == 1 and not any(rows.slices for rows in work.lanes):
-        return replace(work, lanes=lanes, bury=error)
-    return replace(work, lanes=lanes, wake=FIRST_KEYS if work.wake is None else max(1, work.wake // 2))
+def _keys_alone(work: ServeWork, rows: LaneRows) -> WakeWork:
+    return WakeWork(
+        work.id,
+        work.operator,
+        rows.lane,
+        rows.groups,
+        work.planned_s,
+        work.watermark_s,
+        FIRST_KEYS,
+        work.computes,
+        work.turn,
+        work.queued,
+        work.loads,
+    )
+
+
+def _fewer_keys(work: WakeWork, error: str) -> LaneWork:
+    if work.keys > 1:
+        return replace(work, keys=work.keys // 2)
+    return BuryTimer(work.id, work.operator, work.lane, work.groups, work.clock_s, work.watermark_s, error)
 
 
 def _head(slices: list[Slice], count: int) -> Iterator[Slice]:

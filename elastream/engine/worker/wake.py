@@ -4,7 +4,7 @@ A key on which it raises is set aside, is not woken again for that time, and is 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -18,24 +18,27 @@ from elastream.topology.schemas import DUE_TYPE
 from elastream.user_code import describe
 
 
-def wake_keys(
-    operator: Operator,
-    state: StateChanges,
-    groups: Sequence[int],
-    until_s: tuple[float, float | None],
-    most: int | None = None,
-    bury: str = "",
-) -> Made:
-    """Call `on_timer` of the keys whose time has come, by the clock or by the watermark, the earliest first.
+class DueKeys(NamedTuple):
+    """Keys of some groups whose time has come, by the clock or by the watermark."""
 
-    `most`: so many at most. `bury`: do not call it, but put these keys into the dead letters with this error.
-    """
+    groups: tuple[int, ...]
+    clock_s: float
+    watermark_s: float | None
+    most: int | None = None
+    """So many at most, the earliest first; None: all."""
+    bury: str = ""
+    """Not empty: do not wake them, but put them into the dead letters with this error."""
+
+
+def wake_keys(operator: Operator, state: StateChanges, keys: DueKeys) -> Made:
+    """Call `on_timer` of keys whose time has come, the earliest first."""
+    until_s, bury = (keys.clock_s, keys.watermark_s), keys.bury
     codec, now_s = state.codec, until_s[0]
     out: list[Any] = []
     failures: list[Failure] = []
     woken = 0
-    for at_s, kind, place in _due(state, groups, until_s):
-        if woken == most:
+    for at_s, kind, place in _due(state, keys.groups, until_s):
+        if woken == keys.most:
             break
         before = state.get_many([place])[0]
         if before is not None and codec.state.ttl_s is not None and codec.is_expired_bytes(before, now_s):

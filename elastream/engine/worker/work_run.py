@@ -137,7 +137,7 @@ class WorkRun:
 
     def fail(self, receipt: LaneReceipt, failures: Sequence[Failure]) -> None:
         """Set tuples aside as dead letters; raises when the run shall stop instead."""
-        if failures and self.context.program.settings.on_error == "stop":
+        if failures and self.context.program.settings.errors.on_error == "stop":
             first = failures[0]
             raise OperatorFailed(
                 f"operator {receipt.operator!r} replica {receipt.lane}: {first.error} on tuple {row_to_json(first.row)}; "

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from elastream.metrics import catalogue
 from elastream.report.pages.parts import html_table, text
 from elastream.report.pages.words import clock, count, figure, plural
 
@@ -28,6 +29,20 @@ _COLUMNS = {
 }
 
 
+_MEANINGS = {
+    _COLUMNS[column][0]: metric.meaning
+    for column, metric in {
+        "received": catalogue.OPERATOR_INPUT,
+        "processed": catalogue.OPERATOR_PROCESSED,
+        "dead_letters": catalogue.OPERATOR_DEAD_LETTERS,
+        "late": catalogue.OPERATOR_LATE,
+        "queued_end": catalogue.OPERATOR_QUEUED,
+        "busy_seconds": catalogue.OPERATOR_BUSY,
+    }.items()
+}
+"""By the title of the column."""
+
+
 def operator_table(report: Mapping[str, Any], sources: Sequence[str], inks: Mapping[str, str]) -> str:
     operators, health, pools = (report.get(name) or {} for name in ("operators", "health", "pools"))
     if not operators:
@@ -41,7 +56,7 @@ def operator_table(report: Mapping[str, Any], sources: Sequence[str], inks: Mapp
         row = [f"{swatch}{text(name)}{kind}", *(show(numbers.get(key)) for key, (_, show) in _COLUMNS.items())]
         row += [count(pools.get(name))] * bool(pools) + [figure(health.get(name))] * bool(health)
         rows.append(row)
-    return f"<section><h2>Operators</h2>{html_table(head, rows, 'operators')}</section>"
+    return f"<section><h2>Operators</h2>{html_table(head, rows, 'operators', meanings=_MEANINGS)}</section>"
 
 
 def decision_list(decisions: Sequence[Mapping[str, Any]], inks: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -71,10 +71,16 @@ def log_switch(of_what: str, charts: str = "") -> str:
     )
 
 
-def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str, kind: str = "") -> str:
-    """The first column to the left, figures to the right. Cells are HTML already, the head is text."""
+def html_table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    label: str,
+    kind: str = "",
+    meanings: Mapping[str, str] | None = None,
+) -> str:
+    """The first column to the left, figures to the right. Cells are HTML already, the head and its meanings are text."""
     heads = "".join(
-        f'<th scope="col"><button type="button">{text(name) or "<span class=unseen>name</span>"}</button></th>'
+        f'<th scope="col"{_title((meanings or {}).get(name))}><button type="button">{text(name) or "<span class=unseen>name</span>"}</button></th>'
         for name in head
     )
     body = "\n".join(
@@ -84,6 +90,10 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], label: str, k
         f'<div class="scroll" tabindex="0" role="region" aria-label="{text(label)}"><table class="sortable {kind}">'
         f"<thead><tr>{heads}</tr></thead><tbody>\n{body}\n</tbody></table></div>"
     )
+
+
+def _title(meaning: str | None) -> str:
+    return f' title="{text(meaning)}"' if meaning else ""
 
 
 @cache

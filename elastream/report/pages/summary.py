@@ -13,6 +13,8 @@ def header(report: Mapping[str, Any], until_s: float, operators: int) -> str:
     ticks = (report.get("ticks") or {}).get("count", 0)
     facts = [span(until_s), plural(operators, "operator"), plural(ticks, "tick")]
     warnings = "".join(f'<p class="facts">Warning: {text(words)}.</p>' for words in report.get("warnings") or ())
+    if diagnosis := report.get("verdict"):
+        warnings = f'<p class="facts">Bottleneck: {text(diagnosis)}.</p>{warnings}'
     command = letters_command(report)
     letters = f'<p class="facts">Dead letters, with their errors: <code>{text(command)}</code></p>' if command else ""
     letters += "".join(f'<p class="facts">Failed: {text(words)}</p>' for words in report.get("failures") or ())

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from elastream.rules import load_balance
+
 
 class LevelSample(NamedTuple):
     """All replicas, hosts or machines at the end of one interval."""
@@ -21,19 +23,6 @@ class LoadSample(NamedTuple):
     lanes: LevelSample
     hosts: LevelSample | None = None
     machines: LevelSample | None = None
-
-
-def load_ratio(queued: float, length: float) -> float:
-    """Equation 5: the part of a queue that is full; above 1 it is overloaded."""
-    return queued / length
-
-
-def load_balance(ratios: Sequence[float]) -> float:
-    """Equation 6: the mean distance from the mean; 0 is even."""
-    if not ratios:
-        return 0.0
-    mean = sum(ratios) / len(ratios)
-    return sum(abs(ratio - mean) for ratio in ratios) / len(ratios)
 
 
 def level_sample(ratios: Sequence[float]) -> LevelSample:

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from elastream.control import Move
-from elastream.engine.tick.life import Phase
+from elastream.engine.driver.lifecycle import Phase
+from elastream.engine.driver.requests import Discard, PlaceLanes, SetLevel
 from elastream.fleet import Level
 from elastream.testing.simulation.cluster import UNNOTICED_S, Connection
 from elastream.testing.simulation.driver import Driver
@@ -152,14 +153,14 @@ def _rescale(world: "World", driver: Driver, fault: Fault) -> None:
     name = _some_operator(world, fault.a)
     if name is not None and driver.run is not None and _running(driver):
         least, most = world.workload.limits[name]
-        driver.run.life.resize(name, least + int(fault.b * (most - least + 1)))
+        driver.run.life.resize(name, least + int(fault.b * (most - least + 1)), "a fault")
 
 
 def _set_level(level: Level, most: int) -> Action:
     def set_level(world: "World", driver: Driver, fault: Fault) -> None:
         run = driver.run
         if run is not None and _running(driver):
-            run.life.call(lambda: run.turns.fleet.set(level, 1 + int(fault.a * most)))
+            run.life.post(SetLevel(level, 1 + int(fault.a * most)))
 
     return set_level
 
@@ -175,14 +176,14 @@ def _move_groups(world: "World", driver: Driver, fault: Fault) -> None:
 
     def move() -> None:
         size, owners = run.base.state.sizes[name], list(run.base.state.owners[name])
-        if run.turns.mover.is_moving(name):
+        if run.driver.tables.groups.is_targeted(name):
             return
         for group in range(int(fault.b * KEY_GROUPS), KEY_GROUPS, 3):
             owners[group] = int(fault.c * size)
         clock = run.life
-        run.turns.mover.redirect(name, owners, clock.now(), clock.wall_s())
+        run.driver.mover.redirect(name, owners, clock.now(), clock.wall_s())
 
-    run.life.call(move)
+    run.life.post(move)
 
 
 def _pin_lane(world: "World", driver: Driver, fault: Fault) -> None:
@@ -192,7 +193,7 @@ def _pin_lane(world: "World", driver: Driver, fault: Fault) -> None:
     name, host = _some_operator(world, fault.a), _pick(sorted(driver.hosts.live), fault.b)
     if name is not None and host is not None:
         lane = int(fault.c * run.base.state.sizes[name])
-        run.life.call(lambda: run.turns.mover.place([Move(name, lane, 0, host, "simulated")]))
+        run.life.post(PlaceLanes((Move(name, lane, 0, host, "simulated"),)))
 
 
 def _discard(world: "World", driver: Driver, fault: Fault) -> None:
@@ -200,7 +201,7 @@ def _discard(world: "World", driver: Driver, fault: Fault) -> None:
     # What operators remember would no longer be a recount of what they consumed.
     name = _pick([name for name in world.workload.scalable if name.startswith(("op", "behind"))], fault.a)
     if run is not None and name is not None and _running(driver) and not world.workload.exact:
-        run.life.call(lambda: run.planner.hold([name]))
+        run.life.post(Discard((name,)))
 
 
 ACTIONS: dict[str, Action] = {

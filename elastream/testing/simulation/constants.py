@@ -31,9 +31,9 @@ CHOICES: dict[str, tuple[float, ...]] = {
     "elastream.lanes.cleanup:SWEEP_S": (60.0, 0.5),
     "elastream.lanes.lease:LEASE_S": (30.0, 3.0),
     "elastream.state.host_state:MOST_TOGETHER": (100_000, 1),
-    "elastream.engine.tick.retirement:PATIENCE_S": (5.0, 0.3),
-    "elastream.engine.tick.redirector:SETTLE_S": (1.0, 0.1),
-    "elastream.engine.tick.suspects:PARTS": (8, 2),
+    "elastream.engine.driver.placement.retirement:PATIENCE_S": (5.0, 0.3),
+    "elastream.engine.driver.placement.redirector:SETTLE_S": (1.0, 0.1),
+    "elastream.engine.driver.dispatch.suspects:PARTS": (8, 2),
 }
 """Module and name, then the value in production and smaller ones."""
 

@@ -11,12 +11,13 @@ from elastream.engine import messages
 from elastream.engine.messages import (
     Chairs,
     End,
-    LaneWork,
     Receipt,
     Receipts,
     Routing,
+    ServeWork,
     SyncWork,
     Usage,
+    WakeWork,
     Welcome,
     WholeWork,
     Work,
@@ -128,7 +129,7 @@ class HostProcess(Process):
 
     def _seat(self, work: Work) -> None:
         routing = self._routing
-        waits = isinstance(work, SyncWork | WholeWork) or (isinstance(work, LaneWork) and not work.computes)
+        waits = isinstance(work, SyncWork | WholeWork) or (isinstance(work, ServeWork | WakeWork) and not work.computes)
         (self._waiting if waits else self._computing).submit(work, routing)
 
     def begin(self, work: Work, routing: Routing, done: Callable[[], None]) -> None:

@@ -246,22 +246,19 @@ class Invariants:
 
         Others may be live elsewhere for a moment: their lane has moved, and learns them before it is served.
         """
-        keeper, roster = run.planner.keeper, run.planner.roster
-        for operator in sorted({change.operator for change in entry.changes} & keeper.operators):
+        tables = run.driver.tables
+        for operator in sorted({change.operator for change in entry.changes} & tables.groups.stateful):
             runs = [change.slice.runs for change in entry.changes if change.operator == operator]
             for group in sorted({group for some in runs for group, _ in unpacked(some)}):
-                lane, live = self.model.replica.owners[operator][group], keeper.live_host(operator, group)
-                home, seats = (
-                    roster.home(LaneId(operator, lane)),
-                    None if live is None else roster.hosts.get(live.number),
-                )
-                if live is None or seats is None or seats.incarnation != live.incarnation:
+                lane, live = self.model.replica.owners[operator][group], tables.groups.primary(operator, group)
+                home = tables.homes.home(LaneId(operator, lane))
+                if live is None or tables.hosts.of(live) is None:
                     continue
                 if home is not None and home != live.number:
                     raise Violation(
                         f"entry {entry.number}: key group {group} of {operator!r} is live in host {live.number}, and its lane {lane} lives in {home}"
                     )
-                host = next((one for one in hosts.processes if one.incarnation == seats.incarnation), None)
+                host = next((one for one in hosts.processes if one.incarnation == live.incarnation), None)
                 if host is None or host.context is None or host.context.state is None:
                     continue
                 known = dict(host.context.state.store.group(operator, group))

@@ -4,14 +4,14 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from elastream.engine.worker.delivery import Delivery
-from elastream.settings import Settings
+from elastream.settings import QueueSettings, Settings, StateSettings, WorkSettings
 from elastream.topology import Graph, Topology, groupings, parse_schema
 from elastream.workload import Arrivals
 from elastream.workload.replay import Replay
@@ -68,7 +68,7 @@ class Workload:
     @property
     def exact(self) -> bool:
         """True when nothing may be dropped but what fails."""
-        return self.settings.on_full == "wait"
+        return self.settings.queues.on_full == "wait"
 
     @property
     def scalable(self) -> list[str]:
@@ -134,15 +134,22 @@ def draw_workload(chance: random.Random) -> Workload:
         1e6,
         chance.choice((0.2, 1.0)),
         chance.random() < 0.5,
-        Settings(
-            budget_s=chance.choice((0.01, 0.05)),
-            q_size=chance.choice((None, None, 5, 50)),
-            on_full=chance.choice(("wait", "wait", "wait", "drop")),
-            ring_s=chance.choice((None, 0.05, 0.3)),
-            work_timeout_s=chance.choice((2.0, 8.0)),
-        ),
+        draw_settings(chance),
     )
     return replace(workload, limits=draw_limits(chance, _names(workload)))
+
+
+def draw_settings(chance: random.Random) -> Settings:
+    budget_s = chance.choice((0.01, 0.05))
+    q_size = chance.choice((None, None, 5, 50))
+    on_full: Literal["wait", "drop"] = chance.choice(("wait", "wait", "wait", "drop"))
+    ring_s = chance.choice((None, 0.05, 0.3))
+    timeout_s = chance.choice((2.0, 8.0))
+    return Settings(
+        queues=QueueSettings(q_size=q_size, on_full=on_full),
+        state=StateSettings(ring_s=ring_s),
+        works=WorkSettings(budget_s=budget_s, timeout_s=timeout_s),
+    )
 
 
 def draw_limits(chance: random.Random, names: list[str]) -> dict[str, tuple[int, int]]:
@@ -167,18 +174,14 @@ def build(workload: Workload, deliver: Deliver, wall_s: Callable[[], float], die
             source, Replay(arrivals, parse_schema(ROW), _maker(number, feed, workload.keys)), replicas=feed.parts
         )
         heads.append(_add_through(flow, workload, number, feed, die))
-    reached = groupings.fields("key") if workload.grouping == "fields" else groupings.redirection("key")
     limits = workload.limits
     if "count" in workload.branches:
-        flow.keyed(
+        flow.key_by("key", redirect=workload.grouping != "fields", after=heads).process(
             "count",
             _count,
-            after=heads,
-            key="key",
             state="n long, h long",
             initial={"n": 0, "h": 0},
             schema=ROW,
-            grouping=reached,
             replicas=limits["count"],
             waits=workload.waits,
         )
@@ -189,11 +192,9 @@ def build(workload: Workload, deliver: Deliver, wall_s: Callable[[], float], die
         flow.sink("counted", deliver, after=last, replicas=limits["counted"])
     if "timer" in workload.branches:
         timing: Any = {"event_time": "at", "lateness_s": 0.0} if workload.by_event else {}
-        flow.keyed(
+        flow.key_by("key", after=heads).process(
             "timer",
             _timer(workload, wall_s),
-            after=heads,
-            key="key",
             state="n long, pending long",
             initial={"n": 0, "pending": 0},
             schema="key long, n long",
@@ -203,10 +204,8 @@ def build(workload: Workload, deliver: Deliver, wall_s: Callable[[], float], die
         )
         flow.sink("woken", deliver, after="timer", replicas=limits["woken"])
     if "window" in workload.branches:
-        flow.window(
+        flow.key_by("key", after=heads).window(
             "window",
-            after=heads,
-            key="key",
             time="at",
             aggregate={"n": "count()", "total": "sum(id)"},
             every_s=workload.every_s,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from elastream.engine.assemble import Plan, assemble
+from elastream.engine.driver.run_base import RunBase
 from elastream.engine.handle import RunHandle
-from elastream.engine.tick.run_base import RunBase
 from elastream.engine.worker.delivery import Delivery
 from elastream.errors import BaseInUse, BaseUnusable, RunFailed
 from elastream.fleet.machines import FixedMachines
@@ -98,7 +98,7 @@ class World:
             self.violation,
             digest,
             self.history,
-            sum(driver.run.turns.works for driver in self.drivers if driver.run is not None),
+            sum(driver.run.driver.pace.works for driver in self.drivers if driver.run is not None),
             self.invariants.entries,
             len(self.drivers),
             self.scheduler.now,
@@ -122,10 +122,14 @@ class World:
                 self._inspect()
         except Violation as violation:
             self.fail(str(violation))
+        except Exception as error:
+            self.fail(f"the simulation raised {type(error).__name__}: {error}")
 
     def _inspect(self) -> None:
         """All processes are gone: whoever opens the base once more finds nothing that is not needed."""
         for driver in self.drivers:
+            # A rival may still wait to see whether the driver that has finished lives.
+            driver.kill()
             for host in driver.hosts.processes:
                 host.kill()
         self.weather.full_until_s = self.weather.slow_until_s = 0.0
@@ -232,6 +236,7 @@ class World:
                 machine=SimulatedMachine(self.disk, driver),
                 identity=hashlib.blake2b(driver.name.encode(), digest_size=16).hexdigest(),
                 launch=ticks.append,
+                inline=True,
             )
             run = driver.run = handle._run
             ticks[0]()
@@ -333,8 +338,8 @@ class World:
             return "no driver runs"
         run = driver.run
         queued = {name: run.base.state.queued(name) for name in run.base.state.sizes if run.base.state.queued(name)}
-        works = [(work.id, work.operator, work.host) for work in run.planner.under_way.values()]
-        return f"{driver.name} {run.life.phase.value}; queued {queued}, under way {works}, hosts {list(run.planner.roster.hosts)}"
+        works = [(work.id, work.operator, work.host) for work in run.driver.tables.works.all()]
+        return f"{driver.name} {run.life.phase.value}; queued {queued}, under way {works}, hosts {[host.host for host in run.driver.tables.hosts]}"
 
     def _end(self) -> None:
         """Unwind every strand that is left, without further history."""

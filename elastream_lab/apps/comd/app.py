@@ -52,27 +52,20 @@ def topology(
     edge = lattice * SPACING
     store = results_in(chosen_database(database, "comd"), Table("iterations", STORED, remark=in_short))
     app = Topology("comd")
-    app.source("atoms", sources.replay(arrivals, POSITIONS, make))
-    app.batch("histogram", each.of(Histogram(edge)), after="atoms", schema=ANALYZED, **each.how)
-    app.keyed_batch(
+    atoms = app.source("atoms", sources.replay(arrivals, POSITIONS, make))
+    histogram = atoms.batch("histogram", each.of(Histogram(edge)), schema=ANALYZED, **each.how)
+    travel = atoms.key_by("part").process(
         "travel",
         each.of(Travel(edge)),
-        after="atoms",
-        key="part",
         state="last_seen long, positions_then array<float>",
         schema=ANALYZED,
         **each.sizes,
+        mode="arrow",
     )
-    app.keyed(
-        "gather",
-        each.of_key(gather),
-        after=["histogram", "travel"],
-        key="iteration",
-        state=GATHERED,
-        schema=RESULT,
-        **each.sizes,
+    gathered = histogram.key_by("iteration", after=travel).process(
+        "gather", each.of_key(gather), state=GATHERED, schema=RESULT, **each.sizes
     )
-    app.sink("store", each.of(store), after="gather", **each.how)
+    gathered.sink("store", each.of(store), **each.how)
     return app
 
 

@@ -1,15 +1,16 @@
 """What the applications' operators have in common: words and numbers a user gives enter, arguments of operators leave."""
 
-import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any
 
 import pyarrow as pa
 
+from elastream.applications.groupings import BUILT_IN, grouping_named
 from elastream.errors import SettingError
-from elastream.topology import Grouping, groupings
+from elastream.simulator.queue_weighted import QueueWeighted
+from elastream.topology import Grouping
 from elastream.workload import Arrivals, load_trace
 
 
@@ -76,22 +77,19 @@ def service(grouping: str, replicas: int, service_ms: float, *, key: str | None 
         raise SettingError(
             f"service_ms must be 0 or more, got {service_ms!r}; set service_ms=0 for the real work alone"
         )
-    return Service(grouping_named(grouping, key), replicas, service_ms)
+    return Service(grouping_of(grouping, key), replicas, service_ms)
 
 
-def grouping_named(word: str, key: str | None = None) -> Grouping:
-    """One of `elastream.groupings` that gives every tuple to one replica; those that read columns are given the key."""
-    known = {name.rstrip("_"): found for name, found in vars(groupings).items() if _sends_each_once(name, found, key)}
-    if word not in known:
-        raise SettingError(f"grouping {word!r}: expected one of {', '.join(known)}")
-    found: Any = known[word]
-    return found if isinstance(found, Grouping) else found(key)
-
-
-def _sends_each_once(name: str, found: object, key: str | None) -> bool:
-    """`all` multiplies tuples, `direct` wants a number for a key, and `custom` a function."""
-    by_columns = key is not None and inspect.isfunction(found) and get_type_hints(found).get("return") is Grouping
-    return (isinstance(found, Grouping) or by_columns) and name not in ("all_", "direct", "custom")
+def grouping_of(word: str, key: str | None = None) -> Grouping:
+    """A grouping by name that gives every tuple to one replica; those that read columns are given the key."""
+    if word == QueueWeighted.name:
+        return QueueWeighted()
+    usable: tuple[str, ...] = ("shuffle", "load_balancing", "least_loaded", "local", "global")
+    if key is not None:
+        usable += ("redirection", "fields", "partial_key")
+    if word in BUILT_IN and word not in usable:
+        raise SettingError(f"grouping {word!r}: expected one of {', '.join(usable)}")
+    return grouping_named(word, *((key,) if key is not None else ()))
 
 
 def usual_arrivals() -> Arrivals:

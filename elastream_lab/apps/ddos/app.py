@@ -66,11 +66,9 @@ def topology(
     app.batch("parse", each.of(parse_flows), after="flows", schema=FLOW, **each.how)
     for by in DIMENSIONS:
         counting = aggregator(by, window_s)
-        app.keyed(
+        app.key_by(by, after="parse").process(
             f"by-{by}",
             each.of_key(counting.add),
-            after="parse",
-            key=by,
             state=counting.windows.state,
             schema=COUNTED,
             on_timer=counting.close,
@@ -79,11 +77,9 @@ def topology(
             drop_late=True,
             **each.sizes,
         )
-    app.keyed(
+    app.key_by("window_start", after=[f"by-{by}" for by in DIMENSIONS]).process(
         "assemble",
         each.of_key(gather),
-        after=[f"by-{by}" for by in DIMENSIONS],
-        key="window_start",
         state=GATHERED,
         schema=VECTOR,
         on_timer=assemble,

@@ -5,13 +5,13 @@ subspace is small in normal times. The square of its length is compared with the
 value that it passes in normal times with a small probability; Lakhina and others (SIGCOMM 2004) find anomalies of traffic so.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from elastream.codec import convert, decode, encode
 from elastream.errors import SettingError
 from elastream_lab.apps.ddos.features import FEATURES, Floats
 
@@ -46,10 +46,24 @@ class SubspaceModel:
         outside: Floats = scaled - scaled @ self.components.T @ self.components
         return outside
 
-    def to_json(self) -> str:
-        numbers = {name: getattr(self, name).tolist() for name in ("mean", "scale", "components")}
-        document = {"version": VERSION, "features": FEATURES, "window_s": self.window_s, "windows": self.windows}
-        return json.dumps({**document, "limit": self.limit, **numbers}, indent=1) + "\n"
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A model as its JSON file has it."""
+
+    version: int
+    features: tuple[str, ...]
+    window_s: int
+    windows: int
+    limit: float
+    mean: list[float]
+    scale: list[float]
+    components: list[list[float]]
+
+
+def encode_model(model: SubspaceModel) -> bytes:
+    """The content of the file that `read_model` reads."""
+    return encode({"version": VERSION, "features": FEATURES, **vars(model)}, indent=1) + b"\n"
 
 
 def fit_subspace(features: Floats, window_s: int) -> SubspaceModel:
@@ -81,21 +95,23 @@ def q_limit(rest: Floats) -> float:
 
 def read_model(path: str) -> SubspaceModel:
     """From a file that `elastream learn` wrote."""
+    fix = "; write one with elastream learn ddos"
     try:
-        document: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
-        if document["version"] != VERSION or document["features"] != list(FEATURES):
-            raise ValueError(f"made by another version: {document['version']}")
-        mean, scale, components = (np.array(document[name], np.float64) for name in ("mean", "scale", "components"))
-        count = len(FEATURES)
-        if mean.shape != (count,) or scale.shape != (count,) or components.ndim != 2 or components.shape[1] != count:
-            raise ValueError(f"expected {count} numbers in mean, scale and each of the components")
-        limit, window_s, windows = float(document["limit"]), int(document["window_s"]), int(document["windows"])
-        if not (limit > 0 and window_s > 0 and np.all(np.isfinite(mean)) and np.all(scale > 0)):
-            raise ValueError("limit, window_s and all of scale must be more than 0")
+        text = Path(path).read_bytes()
     except OSError as error:
-        raise SettingError(
-            f"model {path}: cannot be read: {error.strerror}; write one with elastream learn ddos"
-        ) from None
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise SettingError(f"model {path}: not a model: {error}; write one with elastream learn ddos") from None
-    return SubspaceModel(window_s, windows, mean, scale, components, limit)
+        raise SettingError(f"model {path}: cannot be read: {error.strerror}{fix}") from None
+    where = f"model {path}: not a model"
+    document = decode(text, dict[str, Any], where, error=SettingError, fix=fix)
+    if document.get("version", VERSION) != VERSION:
+        raise SettingError(f"{where}: made by another version: {document['version']}{fix}")
+    file = convert(document, ModelFile, where, error=SettingError, fix=fix)
+    if file.features != tuple(FEATURES):
+        raise SettingError(f"{where}: expected the features {', '.join(FEATURES)}{fix}")
+    count = len(FEATURES)
+    if any(len(row) != count for row in (file.mean, file.scale, *file.components)):
+        raise SettingError(f"{where}: expected {count} numbers in mean, scale and each of the components{fix}")
+    mean, scale = np.array(file.mean), np.array(file.scale)
+    components = np.array(file.components, np.float64).reshape(-1, count)
+    if not (file.limit > 0 and file.window_s > 0 and np.all(np.isfinite(mean)) and np.all(scale > 0)):
+        raise SettingError(f"{where}: limit, window_s and all of scale must be more than 0{fix}")
+    return SubspaceModel(file.window_s, file.windows, mean, scale, components, file.limit)

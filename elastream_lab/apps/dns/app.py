@@ -50,14 +50,14 @@ def topology(
     store = results_in(chosen_database(database, "dns"), Table("queries", JUDGED))
     measure, judge = Lazily(lambda: Measure(dns_model().bigrams)), Lazily(lambda: Judge(dns_model().verdict))
     app = Topology("dns")
-    app.source(
+    queries = app.source(
         "queries",
         sources.replay(arrivals, "id long, client string, kind string, name string", make),
     )
-    app.batch("parse", each.of(parse_queries), after="queries", schema=PARSED, **each.how)
-    app.batch("features", each.of(measure), after="parse", schema=MEASURED, **each.how)
-    app.batch("classify", each.of(judge), after="features", schema=JUDGED, **each.how)
-    app.sink("store", each.of(store), after="classify", **each.how)
+    parsed = queries.batch("parse", each.of(parse_queries), schema=PARSED, **each.how)
+    measured = parsed.batch("features", each.of(measure), schema=MEASURED, **each.how)
+    judged = measured.batch("classify", each.of(judge), schema=JUDGED, **each.how)
+    judged.sink("store", each.of(store), **each.how)
     return app
 
 

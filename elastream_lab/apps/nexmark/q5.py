@@ -38,11 +38,9 @@ def topology(
     app = Topology("nexmark-q5")
     bids = add_bids(app, arrivals or usual_arrivals(), "auction")
     add_window(app, each, "count", bids, every_s=EVERY_S, length_s=LENGTH_S)
-    app.keyed(
+    app.key_by("window_end", after="count").process(
         "hottest",
         each.of_key(keep_most),
-        after="count",
-        key="window_end",
         schema=HOTTEST,
         on_timer=give_most,
         event_time="window_end",

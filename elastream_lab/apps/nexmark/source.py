@@ -57,11 +57,9 @@ def add_window(app: Topology, each: Service, name: str, bids: BidsBy, **window: 
     lengths = {"every_s": None, "length_s": None, "session_s": None}
     made = windows_of(name, (bids.name,), "at", bids.schema, **{**lengths, **window}, aggregate={"bids": "count()"})
     schema = made.schema(bids.schema)
-    app.keyed(
+    app.key_by(bids.name, after=BIDS).process(
         name,
         each.of_key(made.add),
-        after=BIDS,
-        key=bids.name,
         state=made.state,
         schema=schema,
         on_timer=made.close,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from elastream.topology import DUE, Topology, parse_schema
+from elastream.topology import DUE, Stream, parse_schema
 from elastream_lab.apps.common.service import Service
 from elastream_lab.apps.words.words_of_text import words_of
 
@@ -24,10 +24,9 @@ COUNTS = parse_schema("word string, count long")
 STORED = parse_schema("base string, word string, count long")
 """Every base counts anew, also in a database that knows others."""
 
-KEEPS_KEYS = ("fields", "redirection")
 """Groupings by which a key is in one replica at a time."""
 
-STATE: dict[str, Any] = {"key": "word", "state": "total long", "initial": {"total": 0}}
+STATE: dict[str, Any] = {"state": "total long", "initial": {"total": 0}}
 
 
 def split_words(batch: pa.RecordBatch, column: str = "raw") -> pa.RecordBatch:
@@ -68,18 +67,18 @@ def count_here(batch: pa.RecordBatch) -> pa.Table:
 
 
 def add_count(
-    app: Topology, each: Service, after: str, function: Callable[..., Any] = count_words, schema: pa.Schema = COUNTS
-) -> str:
-    """Declare `count` behind an operator that gives words; the name of the one that knows the totals."""
-    if each.grouping.kind in KEEPS_KEYS:
-        # The key alone says `fields`.
-        how = each.sizes if each.grouping.kind == "fields" else each.how
-        merge = MergeCounts(function) if each.grouping.kind == "redirection" else None
-        app.keyed_batch("count", each.of(function), after=after, schema=schema, merge=merge, **STATE, **how)
-        return "count"
-    app.batch("count", each.of(count_here), after=after, schema=COUNTS, **each.how)
-    app.keyed_batch("total", each.of(function), after="count", schema=schema, **STATE, **each.sizes)
-    return "total"
+    words: Stream, each: Service, function: Callable[..., Any] = count_words, schema: pa.Schema = COUNTS
+) -> Stream:
+    """Declare `count` behind a stream of words; returns the stream of the totals."""
+    if each.grouping.keyed:
+        redirect = each.grouping.redirects
+        merge = MergeCounts(function) if redirect else None
+        keyed = words.key_by("word", redirect=redirect)
+        return keyed.process(
+            "count", each.of(function), mode="arrow", schema=schema, merge=merge, **STATE, **each.sizes
+        )
+    counts = words.batch("count", each.of(count_here), schema=COUNTS, **each.how)
+    return counts.key_by("word").process("total", each.of(function), mode="arrow", schema=schema, **STATE, **each.sizes)
 
 
 def running_sums(places: npt.NDArray[np.integer], each: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -55,14 +55,13 @@ def topology(
     make = word_payload(payload, arrivals.keys, zipf=zipf, vocabulary=vocabulary)
     merge = results_in(chosen_database(database, "top-n"), Table("top_words", STORED, greatest="count", best=top))
     app = Topology("top-n")
-    app.source("text", sources.replay(arrivals, "id long, raw string", make))
-    app.batch("reader", each.of(split_words), after="text", schema=WORDS, **each.sizes)
-    counted = add_count(app, each, "reader", count_in_parts, PARTED)
-    # Parts are as skewed as the words in them. The key alone says `fields`.
-    by_load = {"grouping": groupings.redirection("part")} if each.grouping.kind == "redirection" else {}
-    how = {**each.sizes, **by_load}
-    app.keyed_batch("rank", each.of(Rank(top)), after=counted, key="part", state=BEST, schema=COUNTS, **how)
-    app.sink("merge", each.of(merge), after="rank", grouping=groupings.global_, **each.sizes)
+    text = app.source("text", sources.replay(arrivals, "id long, raw string", make))
+    words = text.batch("reader", each.of(split_words), schema=WORDS, **each.sizes)
+    counted = add_count(words, each, count_in_parts, PARTED)
+    # Parts are as skewed as the words in them.
+    parts = counted.key_by("part", redirect=each.grouping.redirects)
+    ranked = parts.process("rank", each.of(Rank(top)), mode="arrow", state=BEST, schema=COUNTS, **each.sizes)
+    ranked.sink("merge", each.of(merge), grouping=groupings.global_, **each.sizes)
     return app
 
 

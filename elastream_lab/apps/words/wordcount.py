@@ -37,10 +37,10 @@ def topology(
     make = sentence_payload(payload, arrivals.keys, zipf=zipf, vocabulary=vocabulary)
     store = results_in(chosen_database(database, "wordcount"), Table("words", STORED, greatest="count"))
     app = Topology("wordcount")
-    app.source("text", sources.replay(arrivals, "id long, raw string", make))
-    app.batch("reader", each.of(read_sentences), after="text", schema="sentence string", **each.sizes)
-    app.batch("split", each.of(split_sentences), after="reader", schema=WORDS, **each.sizes)
-    app.sink("store", each.of(store), after=add_count(app, each, "split"), **each.sizes)
+    text = app.source("text", sources.replay(arrivals, "id long, raw string", make))
+    sentences = text.batch("reader", each.of(read_sentences), schema="sentence string", **each.sizes)
+    words = sentences.batch("split", each.of(split_sentences), schema=WORDS, **each.sizes)
+    add_count(words, each).sink("store", each.of(store), **each.sizes)
     return app
 
 

@@ -53,22 +53,21 @@ def topology(
     database = chosen_database(database, "yahoo")
     store = results_in(database, Table("campaign_views", STORED, greatest="views"))
     app = Topology("yahoo")
-    app.source("events", sources.replay(arrivals, "id long, raw string", ad_events(arrivals)))
-    app.batch("parse", each.of(parse_events), after="events", schema=PARSED, **each.how)
-    app.batch("views", each.of(keep_views), after="parse", schema=VIEWS, **each.how)
-    app.batch("join", each.of(JoinCampaigns(campaigns_in(database))), after="views", schema=JOINED, **each.how)
-    app.keyed_batch(
+    events = app.source("events", sources.replay(arrivals, "id long, raw string", ad_events(arrivals)))
+    parsed = events.batch("parse", each.of(parse_events), schema=PARSED, **each.how)
+    views = parsed.batch("views", each.of(keep_views), schema=VIEWS, **each.how)
+    joined = views.batch("join", each.of(JoinCampaigns(campaigns_in(database))), schema=JOINED, **each.how)
+    counted = joined.key_by("campaign", "window_start").process(
         "count",
         each.of(count_views),
-        after="join",
-        key=["campaign", "window_start"],
         state="total long",
         initial={"total": 0},
         ttl_s=REMEMBERED_S,
         schema=COUNTS,
         **each.sizes,
+        mode="arrow",
     )
-    app.sink("store", each.of(store), after="count", **each.how)
+    counted.sink("store", each.of(store), **each.how)
     return app
 
 

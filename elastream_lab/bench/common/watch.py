@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from elastream.connectors import sources
-from elastream.engine import Handle, run
-from elastream.engine.tick.merge import TickResult
-from elastream.engine.tick.ports import Tick
+from elastream.engine import Handle, start
+from elastream.engine.driver.commit.merge import TickResult
+from elastream.engine.driver.ports import Tick
 from elastream.errors import RunFailed
 from elastream.lanes import Audit
 from elastream.settings import Settings
@@ -34,12 +34,12 @@ def four_operators(
     makers: int = 1,
 ) -> Graph:
     """Three operators of one kind and a sink, one after another, all with the same replicas."""
-    topology = Topology("bench").source("in", sources.replay(arrivals), replicas=makers)
-    before = "in"
+    topology = Topology("bench")
+    stream = topology.source("in", sources.replay(arrivals), replicas=makers)
     for name in OPERATORS[:3]:
-        getattr(topology, kind)(name, step, after=before, replicas=replicas)
-        before = name
-    return topology.sink(OPERATORS[3], sink, after=before, replicas=replicas).build()
+        stream = getattr(stream, kind)(name, step, replicas=replicas)
+    stream.sink(OPERATORS[3], sink, replicas=replicas)
+    return topology.build()
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Watched:
 
     def origin_s(self) -> float:
         """When the replay began."""
-        self.wait(lambda: bool(self.handle.ledger.sources.get("in")), 60, "the first tick")
-        return float(self.handle.ledger.sources["in"]["origin_s"])
+        self.wait(lambda: bool(self.handle.status.sources.get("in")), 60, "the first tick")
+        return float(self.handle.status.sources["in"]["origin_s"])
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def watched(
             if len(ticks) > keep:
                 del ticks[0]
 
-        with run(graph, str(base), master=master, settings=settings, policy=None, listeners=[add]) as handle:
+        with start(graph, str(base), master=master, settings=settings, policy=None, listeners=[add]) as handle:
             yield Watched(handle, ticks, base)
 
 

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from elastream_lab.bench.common.isolate import busy_cores, run_parts
@@ -61,9 +61,10 @@ class DataframeBench:
     def met(self) -> bool:
         return all(self.is_met(work) for work in TITLES)
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def verdicts(self) -> dict[str, Any]:
         ratios = {work: self.ratio(work) if math.isfinite(self.ratio(work)) else None for work in TITLES}
-        return asdict(self) | {"crossing_ms": self.crossing, "ratios": ratios, "goal": GOAL, "met": self.met}
+        return {"crossing_ms": self.crossing, "ratios": ratios, "goal": GOAL, "met": self.met}
 
     def to_markdown(self) -> str:
         rows = [

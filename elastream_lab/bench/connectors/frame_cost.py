@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from elastream.connectors import sources
 from elastream.engine.spark.session import FRAME_SETTINGS
 from elastream.errors import RunFailed
-from elastream.settings import Settings
+from elastream.settings import Settings, WorkSettings
 from elastream.topology import Topology
 from elastream_lab.bench.common.cpu import cpu_s
 from elastream_lab.bench.common.plain import Batches, default_session
@@ -40,13 +40,14 @@ class FrameCost:
 
 def measure_frame_cost(work: str, cores: int, rows: int, warm_up_s: float, seconds: float) -> FrameCost:
     """Spark's cheapest source, the operator, and a sink that keeps nothing; `rows` tuples in every tick."""
-    flow = Topology("bench").source("in", sources.dataframe(lambda spark: rate_rows(spark, rows, cores), COLUMNS))
+    flow = Topology("bench")
+    flow.source("in", sources.dataframe(lambda spark: rate_rows(spark, rows, cores), COLUMNS))
     if work == LANES:
         flow.batch("work", nothing, after="in", replicas=cores)
     else:
         flow.dataframe("work", WORK[work].function, after="in", schema=WORK[work].schema, replicas=cores)
     flow.sink("last", sink_nothing, after="work", replicas=cores)
-    settings = Settings(budget_s=BUDGET_S, max_budget_s=BUDGET_S)
+    settings = Settings(works=WorkSettings(budget_s=BUDGET_S, max_budget_s=BUDGET_S))
     with watched(flow.build(), f"local[{cores},4]", settings) as run:
         run.wait_for_ticks(3, 120)
         run.wait_past(time.time() + warm_up_s, warm_up_s + 60)

@@ -14,8 +14,8 @@ from elastream.connectors.kafka.admin import kafka_admin
 from elastream.connectors.sinks import kafka as to_kafka
 from elastream.connectors.sources import kafka as from_kafka
 from elastream.engine import session
+from elastream.engine.driver.ports import Tick
 from elastream.engine.spark.jars import found_jars
-from elastream.engine.tick.ports import Tick
 from elastream.errors import RunFailed
 from elastream.topology import Topology
 from elastream_lab.bench.common.plain import default_session
@@ -100,7 +100,8 @@ def measure_elastream_kafka(
     source = Filled(**filled)
     out = _topic(spark, servers, source, f"elastream-{most}")
     topic = from_kafka(servers, source.topic, value="binary", keep=("key",), end="latest", most_per_tick=most)
-    flow = Topology("bench").source("in", topic)
+    flow = Topology("bench")
+    flow.source("in", topic)
     flow.batch("first", nothing, after="in", replicas=replicas)
     flow.batch("second", nothing, after="first", replicas=replicas)
     flow.sink("last", to_kafka(servers, out, value="binary"), after="second", replicas=replicas)

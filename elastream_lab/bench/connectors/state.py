@@ -3,14 +3,14 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from elastream.connectors import sources
 from elastream.errors import RunFailed
-from elastream.settings import Settings
+from elastream.settings import Settings, StateSettings
 from elastream.topology import Topology
 from elastream.workload import Arrivals
 from elastream_lab.bench.common.isolate import busy_cores, run_part
@@ -59,8 +59,9 @@ class StateBench:
         its = self.measured
         return its.is_whole and its.taken == its.entered and not its.problems and its.pause_ms <= GOAL_S * 1e3
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"goal_s": GOAL_S, "met": self.met}
+    @property
+    def verdicts(self) -> dict[str, Any]:
+        return {"goal_s": GOAL_S, "met": self.met}
 
     def to_markdown(self) -> str:
         its = self.measured
@@ -104,15 +105,14 @@ def measure_state(keys: int, before: int, after: int) -> StateRescaled:
     def count(frame: DataFrame) -> DataFrame:
         return frame.groupBy("key").count()
 
-    flow = Topology("bench").source("in", sources.replay(arrivals, "key long", make))
+    flow = Topology("bench")
+    flow.source("in", sources.replay(arrivals, "key long", make))
     flow.dataframe("count", count, after="in", schema="key long, count long", updates=True, replicas=2)
     flow.sink("last", sink_nothing, after="count", replicas=2)
     cores = os.cpu_count() or 1
-    with watched(flow.build(), f"local[{cores},4]", Settings(state_partitions=before)) as run:
-        done = run.handle.ledger.totals
-        run.wait(
-            lambda: "count" in done and done["count"].processed >= keys, load_s * 10 + 120, "all keys to be counted"
-        )
+    with watched(flow.build(), f"local[{cores},4]", Settings(state=StateSettings(partitions=before))) as run:
+        totals = run.handle.totals
+        run.wait(lambda: totals("count").processed >= keys, load_s * 10 + 120, "all keys to be counted")
         time.sleep(3.0)
         ticks = run.ticks[-10:]
         receipt = run.handle.rescale_state("count", after)
@@ -120,8 +120,8 @@ def measure_state(keys: int, before: int, after: int) -> StateRescaled:
             raise RunFailed(f"bench: the state was not rescaled: {receipt.problem}")
         run.wait_for_ticks(len(run.ticks) + 5, 60)
         audit = run.stop()
-        counted, entered = done["count"].processed, done["in"].processed
-        waiting = run.handle.ledger.queued("count")
+        counted, entered = totals("count").processed, totals("in").processed
+        waiting = run.handle.status.queued.get("count", 0)
     return StateRescaled(
         keys,
         receipt.before,

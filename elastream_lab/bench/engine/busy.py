@@ -29,17 +29,18 @@ class Busy:
 
 def measure_busy(replicas: int, warm_up_s: float, seconds: float) -> Busy:
     per_second = replicas * 2000.0
-    flow = Topology("bench").source("in", sources.replay(constant(per_second, warm_up_s + seconds + 60)))
+    flow = Topology("bench")
+    flow.source("in", sources.replay(constant(per_second, warm_up_s + seconds + 60)))
     flow.map("busy", doze, after="in", replicas=replicas, waits=True)
     flow.sink("last", sink_nothing, after="busy", replicas=replicas)
     with watched(flow.build()) as run:
         begin = run.origin_s() + warm_up_s
         run.wait_past(begin, warm_up_s + 120)
-        at, used, turns, works = time.time(), cpu_s(), run.handle.turns, run.handle.works
+        at, used, turns, works = time.time(), cpu_s(), run.handle.status.ticks, run.handle.status.works_sent
         run.wait_past(at + seconds, seconds + 60)
         took, used = time.time() - at, cpu_s() - used
-        turns, works = run.handle.turns - turns, run.handle.works - works
-        turn_ms = run.handle.turn_cpu_s * 1e3
+        turns, works = run.handle.status.ticks - turns, run.handle.status.works_sent - works
+        turn_ms = run.handle.status.tick_cpu_s * 1e3
         run.stop()
     inside = [tick for tick in run.ticks if at <= tick.ended_s <= at + took]
     span_s = inside[-1].ended_s - inside[0].ended_s

@@ -6,9 +6,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from elastream.engine.tick.ports import Tick
+from elastream.engine.driver.ports import Tick
 from elastream.lanes import Store
 from elastream.lanes.cleanup import GRACE_S
+from elastream.lanes.ledger import LedgerReader
 from elastream.lanes.segment_files import SegmentReader
 from elastream.lanes.segments import decode_schema
 from elastream.workload import Arrivals
@@ -53,7 +54,6 @@ def measure_footprint(tuples: int, per_second: float, replicas: int, quiet_s: fl
         seen: list[Footprint] = []
 
         def look(tick: Tick) -> None:
-            """In the driver's own thread, between two ticks: nothing changes meanwhile."""
             if not seen:
                 seen.append(_look(run, tick, per_second, replicas, before_bytes))
 
@@ -65,12 +65,13 @@ def measure_footprint(tuples: int, per_second: float, replicas: int, quiet_s: fl
 def _has_arrived(run: Watched, total: int) -> bool:
     """True when everything has entered and only the slow operator has tuples left."""
     waiting = [run.ticks[-1].queued[name] for name in OPERATORS[:3]] if run.ticks else [1]
-    return int(run.handle.ledger.sources["in"]["next"]) >= total and not any(waiting)
+    return int(run.handle.status.sources["in"]["next"]) >= total and not any(waiting)
 
 
 def _look(run: Watched, tick: Tick, per_second: float, replicas: int, before_bytes: int) -> Footprint:
     grown = _resident_bytes() - before_bytes
-    book, store = run.handle.ledger, Store(run.handle.base)
+    store = Store(run.handle.base)
+    book = LedgerReader(store).refresh()
     slices = [piece for queue in book.lanes.values() for piece in queue.slices]
     schemas = {key: decode_schema(text) for key, text in book.schemas.items()}
     reader = SegmentReader(store)

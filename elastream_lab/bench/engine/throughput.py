@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from elastream.engine.tick.ports import Tick
+from elastream.engine.driver.ports import Tick
 from elastream.errors import RunFailed
 from elastream.report.latency import Latencies
 from elastream.workload import constant

@@ -36,9 +36,9 @@ def measure_ticks(lanes: int, warm_up: int, count: int) -> TickTimes:
     graph = four_operators(constant(PER_SECOND, 3600), nothing, sink_nothing, replicas=lanes // len(OPERATORS))
     with watched(graph) as run:
         run.wait_for_ticks(warm_up + 1, 120)
-        began, works = time.monotonic(), run.handle.works
+        began, works = time.monotonic(), run.handle.status.works_sent
         run.wait_for_ticks(warm_up + count + 1, 240)
-        works_per_s = (run.handle.works - works) / (time.monotonic() - began)
+        works_per_s = (run.handle.status.works_sent - works) / (time.monotonic() - began)
         audit = run.stop()
     measured = run.ticks[warm_up : warm_up + count + 1]
     took_ms = np.asarray(tick_s(measured)) * 1e3

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 
 from elastream.applications.load import load_app
-from elastream.engine import run, session
-from elastream.engine.measure.recording import Recorder
+from elastream.engine import session, start
+from elastream.engine.recording import Recorder
 from elastream.report.scores.metrics import saved_resources, throughput_degradation
-from elastream.settings import Settings
+from elastream.settings import QueueSettings, Settings
 from elastream_lab.bench.common.cpu import cpu_s
 from elastream_lab.bench.common.watch import missing
 from elastream_lab.bench.engine.tweets_load import POOL, SERVICE_MS, tweet_arrivals
@@ -42,9 +42,9 @@ def measure_tweets(seconds: float) -> TweetsRun:
             "grouping": "load_balancing",
         }
         graph = load_app("tweets", arrivals, options)
-        settings = Settings(t_out_s=30, q_size=100_000, on_full="drop")
+        settings = Settings(queues=QueueSettings(t_out_s=30, q_size=100_000, on_full="drop"))
         recorder = Recorder(graph)
-        with run(
+        with start(
             graph, f"{folder}/base", spark=spark, policy="psps", td_s=2.0, settings=settings, listeners=[recorder]
         ) as handle:
             while handle.active and not handle.totals("tweets").processed:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from elastream_lab.bench.common.isolate import busy_cores, run_part
@@ -57,8 +57,9 @@ class RedirectionBench:
     def met(self) -> bool:
         return all(met for _, met in self.goals().values())
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {
+    @property
+    def verdicts(self) -> dict[str, Any]:
+        return {
             "met": self.met,
             "goals": {name: {"measured": m, "met": met} for name, (m, met) in self.goals().items()},
         }

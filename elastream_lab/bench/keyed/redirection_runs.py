@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from elastream.connectors import sources
 from elastream.control import Observation, Policy, Proposal
 from elastream.control.load import LevelLoad, lane_ratios
-from elastream.engine import run
-from elastream.engine.tick.ports import Tick
+from elastream.engine import start
+from elastream.engine.driver.ports import Tick
 from elastream.errors import RunFailed
 from elastream.report.latency import Latencies
-from elastream.topology import Graph, Topology, groupings
+from elastream.topology import Graph, Topology
 from elastream.workload import constant
 from elastream_lab.bench.common.work import sink_nothing
 
@@ -85,23 +85,20 @@ def skewed(per_s: float, seconds: float, way: str) -> Graph:
     def make(numbers: Any) -> dict[str, Any]:
         return {"key": keys[np.asarray(numbers) % TABLE]}
 
-    how: dict[str, Any] = {} if way == "fields" else {"grouping": groupings.redirection("key")}
-    if way == "split":
-        how["merge"] = add_part
-    flow = Topology("skewed").source("in", sources.replay(constant(per_s, seconds), "key long", make))
-    flow.keyed(
+    flow = Topology("skewed")
+    flow.source("in", sources.replay(constant(per_s, seconds), "key long", make))
+    flow.key_by("key", redirect=way != "fields", after="in").process(
         "count",
         count_slowly,
-        after="in",
-        key="key",
         state="n long",
         initial={"n": 0},
         schema="key long, n long",
         replicas=REPLICAS,
         waits=True,
-        **how,
+        merge=add_part if way == "split" else None,
     )
-    return flow.sink("last", sink_nothing, after="count").build()
+    flow.sink("last", sink_nothing, after="count")
+    return flow.build()
 
 
 def measure_skewed(way: str, offered_per_s: float, settle_s: float, seconds: float) -> Skewed:
@@ -115,7 +112,7 @@ def measure_skewed(way: str, offered_per_s: float, settle_s: float, seconds: flo
 
     with (
         TemporaryDirectory(prefix="elastream-bench-") as folder,
-        run(graph, f"{folder}/base", policy=watch, td_s=TD_S, benchmark_s=0) as handle,
+        start(graph, f"{folder}/base", policy=watch, td_s=TD_S, benchmark_s=0) as handle,
     ):
         handle.await_begin(60)
         time.sleep(settle_s)

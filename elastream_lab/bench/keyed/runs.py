@@ -17,11 +17,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user knows
 
 from elastream.connectors import sources
-from elastream.engine import Handle, run
-from elastream.engine.tick.ports import Tick
+from elastream.engine import Handle, start
+from elastream.engine.driver.ports import Tick
 from elastream.errors import RunFailed
 from elastream.report.latency import Latencies
-from elastream.settings import Settings
+from elastream.settings import Settings, StateSettings
 from elastream.topology import Graph, Topology, groupings
 from elastream.workload import constant
 from elastream_lab.bench.common.plain import default_session
@@ -110,13 +110,12 @@ def counting(keys: int, per_s: float, seconds: float, way: str, replicas: tuple[
     def make(numbers: Any) -> dict[str, Any]:
         return {"key": numbers * LEAP % keys}
 
-    flow = Topology("bench").source("in", sources.replay(constant(per_s, seconds), "key long", make))
+    flow = Topology("bench")
+    flow.source("in", sources.replay(constant(per_s, seconds), "key long", make))
     if way == "keyed":
-        flow.keyed(
+        flow.key_by("key", after="in").process(
             "count",
             count_one,
-            after="in",
-            key="key",
             state="n long",
             initial={"n": 0},
             schema="key long, n long",
@@ -134,7 +133,8 @@ def counting(keys: int, per_s: float, seconds: float, way: str, replicas: tuple[
             replicas=replicas,
             start=start,
         )
-    return flow.sink("last", sink_nothing, after="count", replicas=2).build()
+    flow.sink("last", sink_nothing, after="count", replicas=2)
+    return flow.build()
 
 
 class Watch:
@@ -178,7 +178,7 @@ class Watch:
 def measure_keyed_rate(way: str, keys: int, offered_per_s: float, fill_s: float, seconds: float) -> Rate:
     """Two replicas, after so many seconds in which keys have come for the first time."""
     graph = counting(keys, offered_per_s, fill_s + seconds + 60, way, (2, 2), 2)
-    with TemporaryDirectory(prefix="elastream-bench-") as folder, run(graph, f"{folder}/base", policy=None) as handle:
+    with TemporaryDirectory(prefix="elastream-bench-") as folder, start(graph, f"{folder}/base", policy=None) as handle:
         watch = Watch(handle)
         watch.wait(
             lambda: handle.totals("count").processed >= offered_per_s * fill_s * 0.5, fill_s * 4 + 120, "the keys"
@@ -236,12 +236,12 @@ def measure_keyed_story(keys: int, offered_per_s: float, fill_s: float, seconds:
     """All keys come, the rate is measured, replicas go from 2 to 8 and back, and everything is counted again at the end."""
     total_s = fill_s + seconds + 5 + fill_s / 4
     graph = counting(keys, offered_per_s, total_s, "keyed", (1, 8), 2)
-    with TemporaryDirectory(prefix="elastream-bench-") as folder, run(graph, f"{folder}/base", policy=None) as handle:
+    with TemporaryDirectory(prefix="elastream-bench-") as folder, start(graph, f"{folder}/base", policy=None) as handle:
         watch = Watch(handle)
         handle.await_begin(60)
         time.sleep(fill_s)
         rate = watch.rate("keyed", offered_per_s, seconds)
-        memory = [size for seats in handle._run.planner.roster.hosts.values() if (size := store_memory(seats.pid))]
+        memory = [size for host in handle.status.hosts if (size := store_memory(host.pid))]
         for size in (8, 2):
             known = len(handle.state_moves)
             handle.scale("count", size)
@@ -278,20 +278,20 @@ def measure_recovery(ring: bool, keys: int, offered_per_s: float, fill_s: float,
     total_s = fill_s + kills * every_s + 5
     graph = counting(keys, offered_per_s, total_s, "keyed", (1, 8), 4)
     longest: list[float] = []
-    settings = Settings(ring_s=1.0 if ring else None)
+    settings = Settings(state=StateSettings(ring_s=1.0 if ring else None))
     with (
         TemporaryDirectory(prefix="elastream-bench-") as folder,
-        run(graph, f"{folder}/base", settings=settings, policy=None) as handle,
+        start(graph, f"{folder}/base", settings=settings, policy=None) as handle,
     ):
         watch = Watch(handle)
         handle.await_begin(60)
         time.sleep(fill_s)
         for number in range(kills):
-            planner = handle._run.planner
-            hosts = list(planner.roster.hosts.values())
+            status = handle.status
+            hosts = status.hosts
             if len(hosts) > 1:
                 victim = hosts[number % len(hosts)]
-                lanes = [lane for lane in list(handle.ledger.lanes) if planner.roster.home(lane) == victim.host]
+                lanes = [lane for lane, known in status.lanes.items() if known.host == victim.number]
                 mine = [lane.lane for lane in lanes if lane.operator == "count" and lane.lane in watch.served_s]
                 watch.gaps.clear()
                 with suppress(ProcessLookupError):
@@ -315,12 +315,12 @@ def measure_keyed_restart(keys: int, offered_per_s: float) -> Restarted:
     fill_s = keys / offered_per_s
     graph = counting(keys, offered_per_s, fill_s + 3600, "keyed", (2, 2), 2)
     with TemporaryDirectory(prefix="elastream-bench-") as folder:
-        with run(graph, f"{folder}/base", policy=None) as handle:
+        with start(graph, f"{folder}/base", policy=None) as handle:
             Watch(handle).wait(lambda: handle.totals("count").processed >= keys, fill_s * 5 + 120, "all keys")
             found = handle.state("count").num_rows
         before = handle.totals("count").processed
         began = time.monotonic()
-        with run(graph, f"{folder}/base", policy=None) as handle:
+        with start(graph, f"{folder}/base", policy=None) as handle:
             Watch(handle).wait(lambda: handle.totals("count").processed > before, 120, "the first tuple")
             took = time.monotonic() - began
     return Restarted(found, took)

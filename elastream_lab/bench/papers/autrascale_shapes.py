@@ -35,11 +35,12 @@ def nexmark_q11(arrivals: Arrivals | None = None) -> Topology:
 
 
 def _line(name: str, operators: tuple[str, ...], arrivals: Arrivals | None) -> Topology:
-    flow, before = Topology(name).source("records", sources.replay(arrivals or constant(100, 60.0))), "records"
+    flow = Topology(name)
+    stream = flow.source("records", sources.replay(arrivals or constant(100, 60.0)))
     for operator in operators:
-        flow.batch(operator, _same, after=before, replicas=(1, MOST), schema="id long")
-        before = operator
-    return flow.output("results", after=before)
+        stream = stream.batch(operator, _same, replicas=(1, MOST), schema="id long")
+    stream.output("results")
+    return flow
 
 
 def _same(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -8,11 +8,12 @@ from statistics import median
 
 from elastream.connectors import sources
 from elastream.control import ControlLoop, Decision, Guards, Journal, LevelDecision, Move, Observation
-from elastream.engine.measure.totals import Measurements, Scene
+from elastream.engine.driver.commit.merge import TickResult
+from elastream.engine.driver.ports import Tick
+from elastream.engine.driver.status import RunStatus
+from elastream.engine.measure.totals import Measurements, Surroundings
 from elastream.engine.messages import LaneReceipt
-from elastream.engine.tick.merge import TickResult
-from elastream.engine.tick.ports import Tick
-from elastream.lanes import LaneId, LedgerState, OperatorCounts, Store
+from elastream.lanes import LaneId, OperatorCounts, Store
 from elastream.policies import make_policy
 from elastream.testing import ManualClock
 from elastream.topology import Graph, Kind, Topology
@@ -55,18 +56,17 @@ class _Plant:
     """Intervals that were measured before; only what is made of them at their end is part of a decision."""
 
     def __init__(self, graph: Graph) -> None:
-        self._state = LedgerState()
-        self._state.sizes = {o.name: LANES // 2 for o in graph.served if o.kind is not Kind.OUTPUT}
+        self._replicas: dict[str, int] = {o.name: LANES // 2 for o in graph.served if o.kind is not Kind.OUTPUT}
         self._intervals = [_interval(graph, 40 if turn % 2 else 400) for turn in range(INTERVALS + 1)]
         self.rescales = 0
 
     def observe(self) -> Observation:
-        scene = Scene(self._state, {}, {}, slots=10**6, waits={})
-        return self._intervals.pop(0).interval(scene, TICKS * TICK_S)
+        status = RunStatus(replicas=self._replicas)
+        return self._intervals.pop(0).interval(status, Surroundings(slots=10**6), TICKS * TICK_S)
 
     def apply(self, decisions: tuple[Decision, ...]) -> float:
         self.rescales += len(decisions)
-        self._state.sizes |= {decision.operator: decision.after for decision in decisions}
+        self._replicas |= {decision.operator: decision.after for decision in decisions}
         return 0.0
 
     def pause(self, seconds: float) -> float:
@@ -102,10 +102,12 @@ def _measure(policy: str, operators: int) -> DecisionTime:
 
 def _line(operators: int) -> Graph:
     """So many operators, one after another."""
-    line = Topology("a line").source("op0", sources.replay(constant(1, 1)))
+    line = Topology("a line")
+    line.source("op0", sources.replay(constant(1, 1)))
     for n in range(1, operators + 1):
         line.batch(f"op{n}", _same, after=f"op{n - 1}", replicas=(1, LANES))
-    return line.output("out", after=f"op{operators}").build()
+    line.output("out", after=f"op{operators}")
+    return line.build()
 
 
 def _same(batch: object) -> object:

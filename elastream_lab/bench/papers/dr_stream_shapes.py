@@ -16,22 +16,26 @@ POOL = 4
 def top_n(arrivals: Arrivals | None = None, grouping: str = "fields") -> Topology:
     """Figure 17: reader 20, count 20, rank 16, merge 8."""
     even, by_word = _groupings(grouping)
-    flow = Topology("top-n").source("words", sources.replay(arrivals or constant(1000, 60.0)))
+    flow = Topology("top-n")
+    flow.source("words", sources.replay(arrivals or constant(1000, 60.0)))
     _stateless(flow, "reader", "words", 20, even)
     _keyed(flow, "count", "reader", 20, by_word)
     _keyed(flow, "rank", "count", 16, by_word)
     _stateless(flow, "merge", "rank", 8, groupings.global_)
-    return flow.output("top", after="merge")
+    flow.output("top", after="merge")
+    return flow
 
 
 def wordcount(arrivals: Arrivals | None = None, grouping: str = "fields") -> Topology:
     """Figure 18: reader 30, split 30, count 20."""
     even, by_word = _groupings(grouping)
-    flow = Topology("wordcount").source("sentences", sources.replay(arrivals or constant(1000, 60.0)))
+    flow = Topology("wordcount")
+    flow.source("sentences", sources.replay(arrivals or constant(1000, 60.0)))
     _stateless(flow, "reader", "sentences", 30, even)
     _stateless(flow, "split", "reader", 30, even)
     _keyed(flow, "count", "split", 20, by_word)
-    return flow.output("counts", after="count")
+    flow.output("counts", after="count")
+    return flow
 
 
 def _groupings(name: str) -> tuple[Grouping, Grouping]:
@@ -48,18 +52,16 @@ def _stateless(flow: Topology, name: str, after: str, instances: int, grouping: 
 
 def _keyed(flow: Topology, name: str, after: str, instances: int, grouping: Grouping) -> None:
     most = min(128, POOL * instances)
-    flow.keyed(
+    redirect = grouping.redirects
+    flow.key_by("id", redirect=redirect, after=after).process(
         name,
         _count,
-        after=after,
-        key="id",
-        grouping=grouping,
         state="n long",
         initial={"n": 0},
         replicas=(1, most),
         start=instances,
         schema="id long",
-        merge=_add if grouping.kind == "redirection" else None,
+        merge=_add if redirect else None,
     )
 
 

@@ -29,11 +29,13 @@ def nonlinear(arrivals: Arrivals | None = None) -> Topology:
     """Three operators of each kind in a line. The lock and the service are files that go with the machine."""
     folder = tempfile.mkdtemp(prefix="elastream-nonlinear-")
     lock, service = _file(folder, "lock"), _file(folder, "service")
-    flow = Topology("nonlinear").source("events", sources.replay(arrivals or constant(100, 60.0)))
+    flow = Topology("nonlinear")
+    flow.source("events", sources.replay(arrivals or constant(100, 60.0)))
     flow.batch("compute", _compute, after="events", schema="id long", replicas=(1, MOST))
     flow.batch("update", _Update(lock), after="compute", schema="id long", replicas=(1, MOST), waits=True)
     flow.batch("ask", _Ask(service), after="update", schema="id long", replicas=(1, MOST), waits=True)
-    return flow.output("results", after="ask")
+    flow.output("results", after="ask")
+    return flow
 
 
 def _file(folder: str, name: str) -> str:

@@ -3,9 +3,8 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from elastream.errors import RunFailed
 from elastream_lab.bench.common.tables import failures, table
@@ -47,9 +46,6 @@ class PeersBench:
 
     def runs_of(self, row: Row) -> list[PeerRun]:
         return [run for run in self.runs if run.name == row.name]
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     def to_markdown(self) -> str:
         rows = [figures(found) for row in self.rows if (found := self.runs_of(row))]

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from elastream.connectors import sources
-from elastream.engine import run
-from elastream.engine.tick.ports import Tick
+from elastream.engine import start
+from elastream.engine.driver.ports import Tick
 from elastream.topology import Graph, Topology
-from elastream_lab.apps.common.service import grouping_named
+from elastream_lab.apps.common.service import grouping_of
 from elastream_lab.bench.common.cpu import cpu_s
 from elastream_lab.bench.engine.tweets_load import POOL, SERVICE_MS, tweet_arrivals
 from elastream_lab.bench.peers.outputs import due_us
@@ -66,12 +66,14 @@ def tweets(folder: str, grouping: str, seconds: float) -> Graph:
         texts = np.char.add(np.char.add("tweet ", numbers.astype(str)), TEXT)
         return {"number": numbers, "due_us": due_us(arrivals, first, stop), "text": texts}
 
-    how: dict[str, Any] = {"replicas": (1, POOL), "waits": True, "grouping": grouping_named(grouping)}
-    app = Topology("tweets").source("tweets", sources.replay(arrivals, "number long, due_us long, text string", make))
+    how: dict[str, Any] = {"replicas": (1, POOL), "waits": True, "grouping": grouping_of(grouping)}
+    app = Topology("tweets")
+    app.source("tweets", sources.replay(arrivals, "number long, due_us long, text string", make))
     app.map("parse", served, after="tweets", **how)
     app.map("content", served, after="parse", **how)
     app.map("author", served, after="content", **how)
-    return app.sink("store", Store(folder), after="author", **how).build()
+    app.sink("store", Store(folder), after="author", **how)
+    return app.build()
 
 
 def measure_own(folder: str, policy: str, grouping: str, seconds: float, td_s: float = 5.0) -> OwnRun:
@@ -80,11 +82,11 @@ def measure_own(folder: str, policy: str, grouping: str, seconds: float, td_s: f
     def add(tick: Tick) -> None:
         add_change(changes, tick.ended_s, {o.name: tick.replicas[o.name] for o in graph.served})
 
-    with run(graph, f"{folder}/base", policy=policy, td_s=td_s, listeners=[add]) as handle:
+    with start(graph, f"{folder}/base", policy=policy, td_s=td_s, listeners=[add]) as handle:
         handle.await_begin(60)
-        while handle.active and not handle.ledger.sources.get("tweets"):
+        while handle.active and not handle.status.sources.get("tweets"):
             handle.await_end(0.01)
-        origin_s = float(handle.ledger.sources["tweets"]["origin_s"])
+        origin_s = float(handle.status.sources["tweets"]["origin_s"])
         (Path(folder) / "origin").write_text(str(int(origin_s * 1e6)), encoding="utf-8")
         before_s = cpu_s()
         ended = handle.await_end(max(0.0, origin_s + seconds - time.time()))

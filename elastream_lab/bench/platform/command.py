@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import median
 from typing import Any
@@ -71,9 +71,10 @@ class PlatformBench:
     def met(self) -> bool:
         return self.apart() <= NEAR
 
-    def to_json(self) -> dict[str, Any]:
-        gains = {kind: {level: [asdict(s) for s in self.steps(kind, level)] for level in LEVELS} for kind in FILTERS}
-        return asdict(self) | {"gains": gains, "apart": self.apart(), "met": self.met}
+    @property
+    def verdicts(self) -> dict[str, Any]:
+        gains = {kind: {level: self.steps(kind, level) for level in LEVELS} for kind in FILTERS}
+        return {"gains": gains, "apart": self.apart(), "met": self.met}
 
     def to_markdown(self) -> str:
         quick = " **Quick run: does it work, not how fast is it.**" if self.quick else ""

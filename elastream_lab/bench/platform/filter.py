@@ -54,18 +54,20 @@ def asks(row: dict[str, Any]) -> bool:
 
 def matching(arrivals: Arrivals | None = None) -> Topology:
     """The application of figures 3 to 5 of the multi-level paper: one spout, one bolt that matches strings."""
-    flow = Topology("matching").source(
-        "strings", sources.replay(arrivals or constant(1000, 60.0), "text string", _made)
-    )
+    flow = Topology("matching")
+    flow.source("strings", sources.replay(arrivals or constant(1000, 60.0), "text string", _made))
     flow.filter("filter", matches, after="strings", replicas=(1, 64))
-    return flow.output("matched", after="filter")
+    flow.output("matched", after="filter")
+    return flow
 
 
 def filter_flow(kind: str, threads: int, arrivals: Arrivals) -> Graph:
     """A source of strings, the filter in so many replicas, and somebody who takes what it found."""
-    flow = Topology("platform").source("strings", sources.replay(arrivals, "text string", _made))
+    flow = Topology("platform")
+    flow.source("strings", sources.replay(arrivals, "text string", _made))
     if kind == "computes":
         flow.filter("filter", matches, after="strings", replicas=threads)
     else:
         flow.filter("filter", asks, after="strings", replicas=threads, waits=True)
-    return flow.sink("found", sink_nothing, after="filter").build()
+    flow.sink("found", sink_nothing, after="filter")
+    return flow.build()

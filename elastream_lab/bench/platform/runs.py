@@ -12,17 +12,17 @@ from pyspark.sql import SparkSession
 
 from elastream.connectors.query.spark_handle import Handle
 from elastream.engine.assemble import Plan, assemble
+from elastream.engine.driver.ports import Tick
 from elastream.engine.hosts.spark_hosts import SparkHosts
 from elastream.engine.measure.usage import tree_usage
 from elastream.engine.spark.executors import await_executor, capacity_of, check_executors
 from elastream.engine.spark.masters import is_local
 from elastream.engine.spark.session import session
-from elastream.engine.tick.ports import Tick
 from elastream.engine.worker.program import Program
 from elastream.errors import RunFailed
 from elastream.fleet.machines import FixedMachines
 from elastream.lanes import Store
-from elastream.settings import Settings
+from elastream.settings import QueueSettings, Settings
 from elastream.topology import Graph
 from elastream.workload import constant
 from elastream_lab.bench.platform.filter import filter_flow
@@ -113,7 +113,7 @@ def measure_platform(
         ticks.append((tick.ended_s, counts.processed, counts.busy_s, counts.cpu_s))
 
     with _running(graph, spark, hosts, folder, add) as handle:
-        _await(lambda: len(handle._run.planner.roster.hosts) >= hosts, handle, f"{hosts} hosts")
+        _await(lambda: len(handle.status.hosts) >= hosts, handle, f"{hosts} hosts")
         _await(lambda: any(tick[1] for tick in ticks), handle, "the first tuples")
         time.sleep(warm_up_s)
         local = is_local(master)
@@ -158,7 +158,7 @@ def _running(
         with assemble(
             graph,
             Store(base),
-            Plan(Settings(q_size=Q_SIZE), benchmark_s=0.0, listeners=[listener]),
+            Plan(Settings(queues=QueueSettings(q_size=Q_SIZE)), benchmark_s=0.0, listeners=[listener]),
             link,
             start_hosts,
             lambda made: Handle(made, spark),

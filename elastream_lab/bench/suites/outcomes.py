@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from elastream.errors import SettingError
-from elastream.report.files import SERIES, read_record
+from elastream.report.files import SERIES, read_record, read_report
 from elastream.report.latency import LatencyPoint
 from elastream.report.record import Record
 from elastream_lab.bench.common.tables import number, table
@@ -175,10 +174,7 @@ def _cells(report: Report, names: Sequence[str]) -> list[str]:
 
 def read_outcome(label: str, folder: Path) -> Outcome:
     """From the files that a run left."""
-    try:
-        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SettingError(f"{folder}: the report of an earlier run cannot be read: {error}; remove it") from None
+    report = read_report(folder / "report.json")
     record, latencies = read_record(folder / SERIES)
     return Outcome(label, folder, report, record, latencies)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from elastream import __version__
+from elastream.codec import to_plain
 from elastream_lab.bench.suites.outcomes import Outcome, read_outcome, with_regret, write_outcomes
 from elastream_lab.bench.suites.scenario import Scenario
 from elastream_lab.bench.suites.suite import Suite
@@ -106,7 +107,7 @@ def _is_done(scenario: Scenario, plant: Plant, place: Path) -> bool:
 
 
 def _fingerprint(scenario: Scenario, plant: Plant) -> dict[str, Any]:
-    return {"elastream": __version__, "plant": plant.name, **scenario.to_json()}
+    return {"elastream": __version__, "plant": plant.name, **to_plain(scenario)}
 
 
 def _places(suite: Suite) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """A scenario: one run of a bench, in words and numbers. Everything is checked before anything is started."""
 
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -10,8 +10,8 @@ from elastream.applications.sizes import Sizes
 from elastream.control import Guards, checked_td
 from elastream.errors import SettingError
 from elastream.policies import make_policy
-from elastream.settings import Settings
-from elastream.topology.groupings import STORM_ONLY
+from elastream.settings import QueueSettings, Settings
+from elastream.simulator.queue_weighted import QueueWeighted
 from elastream.workload import Arrivals, in_bursts, parse_workload
 
 APP_OPTIONS = (
@@ -106,7 +106,7 @@ class Scenario:
             raise SettingError("speed, scale, spikes and burst_s change a workload; name one")
 
     def settings(self) -> Settings:
-        return Settings(q_size=self.q_size, on_full=self.on_full, t_out_s=self.t_out_s)
+        return Settings(queues=QueueSettings(q_size=self.q_size, on_full=self.on_full, t_out_s=self.t_out_s))
 
     def guards(self) -> Guards:
         return Guards(self.slots, self.cooldown_s, self.largest_step, self.slack)
@@ -120,9 +120,6 @@ class Scenario:
     def app_options(self) -> dict[str, Any]:
         return {option: getattr(self, option) for option in APP_OPTIONS if getattr(self, option) is not None}
 
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "spikes": list(self.spikes), "paper": dict(self.paper)}
-
 
 def check_storm_keys(scenario: Scenario) -> None:
     """Refuse what only a simulated Storm has, for any other plant."""
@@ -130,7 +127,7 @@ def check_storm_keys(scenario: Scenario) -> None:
         raise SettingError(
             f"scenario {scenario.name!r}: in_flight and acked are of a simulated Storm; run it with --plant simulator --system storm"
         )
-    if scenario.grouping in STORM_ONLY:
+    if scenario.grouping == QueueWeighted.name:
         raise SettingError(
             f"scenario {scenario.name!r}: grouping {scenario.grouping} is of a simulated Storm only; "
             "use least_loaded, or run it with --plant simulator --system storm"

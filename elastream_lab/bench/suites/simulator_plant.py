@@ -97,9 +97,9 @@ class SimulatorPlant:
 def limits_of(scenario: Scenario) -> Limits:
     settings = scenario.settings()
     return Limits(
-        settings.q_size or 0,
-        settings.on_full == "drop",
-        settings.t_out_s or 0.0,
+        settings.queues.q_size or 0,
+        settings.queues.on_full == "drop",
+        settings.queues.t_out_s or 0.0,
         scenario.in_flight or 0,
         scenario.spout_size or 0,
         scenario.acked == "first",
@@ -108,7 +108,7 @@ def limits_of(scenario: Scenario) -> Limits:
 
 def storm_system(machine: Machine, model: Model, settings: Settings, cluster: Cluster) -> System:
     """Storm: no tick, every lane works all the time."""
-    if settings.q_size and settings.on_full == "wait":
+    if settings.queues.q_size and settings.queues.on_full == "wait":
         raise SettingError("a simulated Storm has no senders that wait: on_full must be drop where there is a q_size")
     shortest_s = float(model.fixed.service_s.min())
     return StormSteps(min(max(shortest_s / 2, FINEST_STEP_S), COARSEST_STEP_S), cluster.crowding)

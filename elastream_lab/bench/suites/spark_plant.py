@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elastream.applications.load import load_app
-from elastream.engine import Handle, run, session
-from elastream.engine.measure.recording import Recorder, events_of
+from elastream.engine import Handle, session, start
+from elastream.engine.recording import Recorder, events_of
 from elastream.errors import SettingError
 from elastream.report import Record, write_report
 from elastream.topology import Graph
@@ -55,7 +55,7 @@ class SparkPlant:
             recorder = Recorder(graph)
             recorder.record.window_s = scenario.window_s
             limit_s = scenario.seconds or _input_s(scenario, graph) + DRAIN_S
-            with run(
+            with start(
                 graph,
                 f"{base}/base",
                 spark=self._spark,

@@ -7,13 +7,14 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import active_children
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from elastream.codec import convert
 from elastream.control import Guards, interval_of
 from elastream.errors import SettingError
 from elastream.policies import make_policy, with_latency
@@ -59,7 +60,9 @@ class Contest(Protocol):
     def matches(self) -> list[Match]:
         """The clairvoyant first on every trace."""
 
-    def to_json(self) -> dict[str, Any]: ...
+    @property
+    def facts(self) -> object:
+        """For the report: a value that the codec encodes."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,9 @@ class TraceContest:
             Match(trace, self._scenario(policy, trace)) for trace in self.traces for policy in players(self.policies)
         ]
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+    @property
+    def facts(self) -> object:
+        return self
 
     def _scenario(self, policy: str, trace: str) -> Scenario:
         word, _, fixed = trace.partition("@")
@@ -194,7 +198,7 @@ def _run(plant: SimulatorPlant, match: Match) -> Report:
 
 
 def _entry(trace: str, policy: str, report: Report, best: float, latency_s: float) -> Entry:
-    latencies, events, shown = Latencies.from_json(report["latencies"]), report["events"], report["latency_ms"]
+    latencies, events, shown = convert(report["latencies"], Latencies, "report"), report["events"], report["latency_ms"]
     return Entry(
         trace,
         policy,

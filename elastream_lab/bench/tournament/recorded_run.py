@@ -79,7 +79,7 @@ def recorded_run(base: str) -> RecordedRun:
             f"{where}: expected a journal of {LEAST_LOOKS} intervals or more, got {len(spans)}; let it run for longer"
         )
     graph = _graph(base, entries, spans)
-    tuples = sum(source.source.arrivals.total for source in graph.sources)
+    tuples = sum(source.source.arrivals.total for source in graph.sources if isinstance(source.source, Replay))
     if not tuples:
         raise SettingError(f"{where}: nothing came in, so there is nothing to play")
     # In virtual time there are no hours of the day, and others shall be allowed what this one was only to advise.

@@ -16,6 +16,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
+from elastream.codec import to_plain
 from elastream_lab.bench.common.tables import number, table
 from elastream_lab.bench.suites.outcomes_plot import COLOURS
 from elastream_lab.bench.suites.suite_page import suite_page
@@ -106,12 +107,9 @@ def write_tournament(contest: Contest, entries: Sequence[Entry], gate: Gate | No
 
 
 def document(contest: Contest, entries: Sequence[Entry], gate: Gate | None) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "contest": contest.to_json(),
-        "standings": [asdict(standing) for standing in standings(entries)],
-        "entries": [asdict(entry) for entry in entries],
-    }
-    return found | ({"gate": asdict(gate) | {"passed": gate.passed}} if gate else {})
+    shown: dict[str, Any] = {"contest": contest.facts, "standings": standings(entries), "entries": entries}
+    gated = {"gate": to_plain(gate) | {"passed": gate.passed}} if gate else {}
+    return {**to_plain(shown), **gated}
 
 
 def draw_front(entries: Sequence[Entry], latency_s: float, path: Path) -> None:

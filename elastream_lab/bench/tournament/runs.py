@@ -1,8 +1,7 @@
 """Policies on runs that were recorded: each plays the very run again, simulated, beside the run as it was."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from elastream.errors import SettingError
 from elastream.policies import with_latency
@@ -51,7 +50,8 @@ class RunContest:
             for policy in players(self.policies)
         ]
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def facts(self) -> object:
         runs = [
             {
                 "run": run.name,
@@ -59,7 +59,7 @@ class RunContest:
                 "seconds": run.seconds,
                 "tuples": run.tuples,
                 "td_s": run.td_s,
-                "operators": {name: asdict(times) for name, times in run.application.times.items()},
+                "operators": run.application.times,
             }
             for run in self.runs
         ]

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from elastream_lab.bench.common.cpu import cpu_s
+from elastream_lab.bench.common.document import document_of
 from elastream_lab.bench.connectors.dataframe import IDLE, TITLES, DataframeBench
 from elastream_lab.bench.connectors.frame_cost import LANES, FrameCost
 from elastream_lab.bench.connectors.state import StateBench, StateRescaled, measure_state
@@ -27,7 +28,7 @@ def test_work_in_an_operator_may_cost_a_third_more_than_in_a_plain_query(own: in
     bench = DataframeBench(measured, 10_000, 2, 0.0)
     assert bench.met is met and bench.crossing == 60
     assert ("**no**" in bench.to_markdown()) is not met
-    assert json.loads(json.dumps(bench.to_json(), allow_nan=False))["met"] is met
+    assert json.loads(json.dumps(document_of(bench), allow_nan=False))["met"] is met
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from elastream.testing.broker import Broker
+from elastream_lab.bench.common.document import document_of
 from elastream_lab.bench.connectors.kafka import KafkaBench
 from elastream_lab.bench.connectors.kafka_throughput import (
     Filled,
@@ -25,7 +26,7 @@ def test_both_systems_are_measured_on_the_same_topic(spark: SparkSession, broker
     # A third is the warm-up: of eight batches two or three.
     assert plain.batches in (4, 5) and own.batches >= 1
     bench = KafkaBench(filled, (plain, own), 2, 0.0)
-    assert json.loads(json.dumps(bench.to_json()))["ratio"] == pytest.approx(own.per_second / plain.per_second)
+    assert json.loads(json.dumps(document_of(bench)))["ratio"] == pytest.approx(own.per_second / plain.per_second)
 
 
 @pytest.mark.parametrize(("own", "met"), [(49.0, "**no**"), (50.0, "yes")])

@@ -92,11 +92,11 @@ class Witnessed:
     """A run without Spark whose sink notes its deliveries, and what the ledger said at its end."""
 
     def __init__(self, folder: Path, *, chained: bool = False) -> None:
-        flow = numbers(200).map("a", lambda row: row, after="in", replicas=2)
-        self.graph = flow.sink("store", lambda batch, delivery: None, after="a", chain=chained).build()
+        flow = numbers(200).map("a", lambda row: row, after="in", replicas=2).topology
+        self.graph = flow.sink("store", lambda batch, delivery: None, after="a", chain=chained).topology.build()
         self.witness = Deliveries(self.graph, folder / "sink")
         self.recording = with_recording_sinks(self.graph, folder / "sink")
-        with LocalEngine().run(self.recording, str(folder / "base")) as handle:
+        with LocalEngine().start(self.recording, str(folder / "base")) as handle:
             finish(handle)
         self.state: LedgerState = Ledger(Store(str(folder / "base"))).load()
 

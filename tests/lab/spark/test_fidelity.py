@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from elastream.applications.load import load_app
 from elastream.capacity.fit import Costs, fit_late, fit_line, fit_machine, operator_times
 from elastream.engine import Handle
+from elastream.engine.driver.ports import Tick
 from elastream.engine.spark.executors import capacity_of
-from elastream.engine.tick.ports import Tick
 from elastream.report import Record
 from elastream.simulator.profile import Machine, OperatorTimes, Profile
 from elastream_lab.bench.suites.fidelity import compare
@@ -34,7 +34,7 @@ def test_a_simulated_run_is_like_the_run_it_was_calibrated_with(spark: SparkSess
 
     def watch(handle: Handle, record: Record, on: Callable[[float], bool], progress: Progress) -> None:
         handle.subscribe(ticks.append)
-        handle.subscribe(lambda tick: turns.append(handle.turn_cpu_s))
+        handle.subscribe(lambda tick: turns.append(handle.status.tick_cpu_s))
         began = time.monotonic()
         while handle.active and on(time.monotonic() - began):
             handle.await_end(0.2)

@@ -1,0 +1,1 @@
+"""Receipts of hosts become one entry of the ledger."""

@@ -1,0 +1,1 @@
+"""Which lane is served next, by which host, with how many tuples."""

@@ -1,0 +1,1 @@
+"""Event time: watermarks, timers and the times of sources."""

@@ -1,0 +1,1 @@
+"""A run from a second terminal: its status, requests that other processes leave, and its log file."""
