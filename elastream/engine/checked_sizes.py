@@ -13,7 +13,7 @@ def check_served(graph: Graph, operator: str, what: str, having: str) -> None:
 
 
 def check_size(graph: Graph, operator: str, replicas: int) -> None:
-    """Raise if an operator cannot have so many replicas."""
+    """Raise if an operator cannot have this number of replicas."""
     check_served(graph, operator, "scale", "replicas")
     sizes = graph[operator].replicas
     if isinstance(replicas, bool) or not isinstance(replicas, int) or not sizes.least <= replicas <= sizes.most:
@@ -21,7 +21,7 @@ def check_size(graph: Graph, operator: str, replicas: int) -> None:
 
 
 def check_level(level: str | Level, count: int) -> Level:
-    """The level of this name; raises if there is none, or it cannot have so many."""
+    """The level of this name; raises if there is none, or the number is out of range."""
     names = [known.value for known in Level]
     if isinstance(level, str) and level not in names:
         raise SettingError(f"level {level!r}: there are {', '.join(names)}")

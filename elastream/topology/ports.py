@@ -1,4 +1,4 @@
-"""What a topology asks of a source and of a sink that Spark writes. Connectors implement both."""
+"""Interfaces of a source and of a sink of Spark, as a topology sees them. Connectors implement both."""
 
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable

@@ -24,7 +24,7 @@ ALL_HOSTS_S = 5.0
 TURN_S = 0.05
 
 MakeTick = Callable[[float], object]
-"""Waits for events for at most so many seconds, and makes a tick of them."""
+"""Waits for events, at most this number of seconds, and makes a tick of them."""
 
 
 class HostsJoin:

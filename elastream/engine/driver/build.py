@@ -52,7 +52,7 @@ from elastream.topology import Graph
 
 @dataclass(frozen=True)
 class DriverInputs:
-    """What a driver is given."""
+    """The ports and values that a driver is made with."""
 
     graph: Graph
     settings: Settings
@@ -68,7 +68,7 @@ class DriverInputs:
 
 @dataclass(frozen=True)
 class DispatchParts:
-    """What sends works and takes them back."""
+    """The parts that send works and take them back."""
 
     timers: LaneTimers
     schedule: LaneSchedule

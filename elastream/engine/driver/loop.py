@@ -72,7 +72,7 @@ class TickPump:
 
 @dataclass(frozen=True)
 class Beginning:
-    """What happens once, before the stream flows."""
+    """Steps that happen once, before the stream flows."""
 
     first_entry: Entry
     hosts_join: HostsJoin
@@ -85,7 +85,7 @@ class Beginning:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is looked at between two ticks."""
+    """Conditions that are checked between two ticks."""
 
     end: EndOfStream
     timeouts: WorkTimeouts
@@ -95,7 +95,7 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Opening:
-    """What the first ticks need."""
+    """Parts that the first ticks need."""
 
     replays: Replays
     schedule: LaneSchedule

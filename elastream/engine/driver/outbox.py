@@ -1,4 +1,4 @@
-"""What leaves a tick after the commit: works and routing to hosts, hosts that end, segments that are deleted."""
+"""The outbox of a tick, after the commit: works and routing to hosts, and hosts that end."""
 
 from elastream.engine.driver.dispatch.routing_facts import RoutingFacts
 from elastream.engine.driver.dispatch.works import Dispatch

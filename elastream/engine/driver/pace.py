@@ -39,7 +39,7 @@ class TickPace:
         self._began_s, self._cpu_s = self._clock.now(), self._clock.cpu_s()
 
     def end(self, works: int, *, had_work: bool) -> None:
-        """A tick has sent so many works. Only ticks that had something to do count for the cost."""
+        """End a tick that sent this number of works. Only ticks that had something to do count for the cost."""
         self.ticks += 1
         self.works += works
         if had_work:

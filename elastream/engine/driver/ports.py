@@ -42,7 +42,7 @@ class EdgeBatch:
 
 @dataclass(frozen=True)
 class SparkPart:
-    """What a batch adds to an entry, besides its receipts."""
+    """The part of a batch in an entry, besides its receipts."""
 
     sources: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Positions of streaming sources."""
@@ -67,7 +67,7 @@ class Edges(Protocol):
         ...
 
     def part_of(self, batch: EdgeBatch) -> SparkPart:
-        """What a batch adds to the entry that commits it."""
+        """The part of a batch in the entry that commits it."""
         ...
 
     def committed(self, batch: EdgeBatch, now: float) -> None:

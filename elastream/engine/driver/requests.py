@@ -8,7 +8,7 @@ from elastream.fleet import Level
 
 @dataclass(frozen=True)
 class SetLevel:
-    """Have so many threads in every host, hosts, or executors."""
+    """Set the number of threads in every host, of hosts, or of executors."""
 
     level: Level
     count: int

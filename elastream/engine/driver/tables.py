@@ -24,7 +24,7 @@ class Tables:
     """Everything that a driver knows. Only its own thread may read or change it."""
 
     state: LedgerState
-    """What the ledger says."""
+    """The state of the ledger."""
     estimates: Estimates
     hosts: HostTable
     groups: GroupTable

@@ -1,4 +1,4 @@
-"""What happens beside the driver after each publication: measure, decide, tell listeners. In the control thread."""
+"""Work beside the driver after each publication: measure, decide, call listeners."""
 
 import logging
 import math
@@ -34,7 +34,7 @@ class RunController:
 
     @property
     def policy(self) -> str | None:
-        """The name of the policy; None if nobody decides."""
+        """The name of the policy; None if there is none."""
         return self._control.policy if self._control else None
 
     def deliver(self, publication: Publication) -> None:

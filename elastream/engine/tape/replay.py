@@ -42,7 +42,7 @@ class Diverged(ElastreamError):
 
 @dataclass(frozen=True)
 class ReplayedStep:
-    """What the driver did in one step, with the events that made it do so."""
+    """One step of the driver: its events, and the entries and messages that came of them."""
 
     number: int
     at_s: float

@@ -18,10 +18,10 @@ from elastream.lanes.state import LedgerState
 
 @dataclass(frozen=True)
 class Committed:
-    """What the first stage of a tick has applied. It counts once the entry is written."""
+    """The result of the first stage of a tick: applied, and in force once the entry is written."""
 
     entry: Entry | None
-    """What was done; None if nothing was."""
+    """The part that says what was done; None if nothing was."""
     result: TickResult
     receipts: list[Receipt]
     done: list[WorkDone]

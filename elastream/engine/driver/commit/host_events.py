@@ -22,7 +22,7 @@ WorkDone = tuple[UnderWay, Receipt]
 
 
 class HostReports(NamedTuple):
-    """What hosts have reported since the last tick."""
+    """Reports of hosts since the last tick."""
 
     done: list[WorkDone]
     ended: list[str]

@@ -1,4 +1,4 @@
-"""What receipts teach: service times, timers, loads, and which lanes are free again. After they were applied."""
+"""Learning from receipts that were applied: service times, timers, and which lanes are free again."""
 
 from elastream.engine.driver.commit.committer import Committed
 from elastream.engine.driver.commit.estimates import Estimates

@@ -107,20 +107,20 @@ class LaneLoads:
 
     def for_sender(self, head: str, senders: Counter[str]) -> list[Loads]:
         """For the edges that leave this chain. `senders`: works under way, per target, which send too and do not see each other."""
-        found = []
+        loads = []
         for grouping, target in self._edges.get(head, ()):
             if grouping.load is LoadMeasure.RATIO:
                 length = self.length(target)
                 if target in self._redirections.tuples and length:
-                    found.append(
+                    loads.append(
                         Loads(grouping.name, target, self.ratios(target), max(1, senders[target] + 1) / length)
                     )
                 continue
             cost = self._cost.get(target, 0.0)
             lanes = [LaneId(target, number) for number in range(self._state.sizes[target])]
             load = [self._load(grouping, lane, cost) for lane in lanes]
-            found.append(Loads(grouping.name, target, load, cost * max(1, senders[target] + 1)))
-        return found
+            loads.append(Loads(grouping.name, target, load, cost * max(1, senders[target] + 1)))
+        return loads
 
     def targets_of(self, head: str) -> list[str]:
         return [target for _, target in self._edges.get(head, ())]

@@ -145,8 +145,8 @@ class LaneWorks:
         return LaneRows(lane.lane, queue.consumed, list(queue.peek(rows)), groups)
 
     def _suspected_keys(self, lane: LaneId, wall_s: float) -> TimerSuspect:
-        found = self._suspects.keys_of(lane)
-        if found is None:
-            found = TimerSuspect(wall_s, self._timers.told(lane.operator), self._timers.groups_of(lane))
-            self._suspects.suspect_keys(lane, found)
-        return found
+        keys = self._suspects.keys_of(lane)
+        if keys is None:
+            keys = TimerSuspect(wall_s, self._timers.told(lane.operator), self._timers.groups_of(lane))
+            self._suspects.suspect_keys(lane, keys)
+        return keys

@@ -63,9 +63,9 @@ class GroupMove:
     open: list[StateTask] = field(default_factory=list)
     """Tasks that are asked for and not done."""
     before: dict[int, GroupFacts] = field(default_factory=dict)
-    """What the old host has, per group."""
+    """Facts about the groups in the old host."""
     after: dict[int, GroupFacts] = field(default_factory=dict)
-    """What the new host has."""
+    """Facts about the groups in the new host."""
     frozen_s: float = 0.0
     waited_s: float = 0.0
     """How long the lane got no works."""

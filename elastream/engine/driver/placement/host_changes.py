@@ -51,5 +51,5 @@ class HostChanges:
         self._groups.host_lost(host)
         self._homes.spread(self._state.lanes)
         if not quietly:
-            names = ", ".join(sorted({work.operator for work in works if work.operator})) or "nobody"
+            names = ", ".join(sorted({work.operator for work in works if work.operator})) or "no lane"
             log.warning("host %d is gone; %d works go back to %s", host, len(works), names)

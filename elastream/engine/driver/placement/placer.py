@@ -15,7 +15,7 @@ from elastream.lanes.segments import LaneId
 
 
 class Moves(NamedTuple):
-    """What changes its place in this tick."""
+    """Key groups that change their place in this tick."""
 
     owners: NewOwners
     """Key groups that change hands."""
