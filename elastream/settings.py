@@ -39,7 +39,7 @@ class ErrorSettings(SettingsGroup):
     """A tuple on which an operator raises, or ends its process, is put aside with its error (counted), or ends the run."""
 
     stop_after_failures: int | None = setting(100, least=1, none="that no run stops for it")
-    """An operator that fails on all of its first so many tuples of a run ends the run; None: it does not."""
+    """An operator that fails on all of its first tuples, as many as this, ends the run; None: it does not."""
 
     most_letters: int | None = setting(100_000, least=0, none="no limit")
     """Dead letters that a base keeps; of more, the oldest are removed unread (counted). None: no limit."""

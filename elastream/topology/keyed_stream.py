@@ -121,9 +121,9 @@ class KeyedStream:
         Options:
             time       the timestamp column that says when a tuple happened
             aggregate  result column -> function: {"n": "count()", "most": "max(bytes)"}; count, sum, min, max and mean
-            every_s    windows begin every so many seconds
+            every_s    seconds from the beginning of a window to that of the next
             length_s   windows of this length, which overlap; default: `every_s`
-            session_s  instead of `every_s`: a window ends when its key was silent for so many seconds
+            session_s  instead of `every_s`: a window ends when its key was silent for this time, in seconds
             lateness_s by how many seconds the watermark stays behind the slowest input, partition and replica
             idle_s     an input that is silent for this many seconds does not hold the watermark back; math.inf: it always does
             replicas   how many replicas it may have: (1, 8), or one number

@@ -64,7 +64,7 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
 
 
 class _Warnings(logging.Handler):
-    """Takes warnings of this package to the file of a run, and to standard error if nobody else shows them.
+    """Takes warnings of this package to the file of a run, and to standard error if no other handler shows them.
 
     Python prints warnings by itself only where no logger has a handler; this one is no reason to be silent.
     """

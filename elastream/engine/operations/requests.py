@@ -33,7 +33,7 @@ LAST_ANSWER_S = 3.0
 """How long the answer of a run that is over may take."""
 
 ANSWER_KEPT_S = 120.0
-"""An answer that nobody has fetched is deleted after this time."""
+"""An answer that was not fetched is deleted after this time."""
 
 _REQUEST = re.compile(r"([0-9a-f]{32})\.request\.json")
 _ANSWER = re.compile(r"([0-9a-f]{32})\.answer\.json")
@@ -144,7 +144,7 @@ class Requests:
         """By number, monotonic time; of answers that may still be there."""
 
     def open(self) -> None:
-        """Delete requests and answers that earlier runs left: nobody waits for them."""
+        """Delete requests and answers that earlier runs left: no command waits for them."""
         names = [name for name in self._store.names(FOLDER) if _REQUEST.fullmatch(name) or _ANSWER.fullmatch(name)]
         self._store.delete(f"{FOLDER}/{name}" for name in names)
 
@@ -175,7 +175,7 @@ class Requests:
         self._store.delete([f"{FOLDER}/{number}.request.json"])
 
     def forget_old_answers(self) -> None:
-        """Delete answers that nobody has fetched."""
+        """Delete answers that were not fetched."""
         now = time.monotonic()
         old = [number for number, at_s in self._answered.items() if now - at_s > ANSWER_KEPT_S]
         if old:
